@@ -1,0 +1,126 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Store keeps sagas. All methods may be called from many goroutines. A
+// context's end makes a call return its error early; what was sent may still
+// be applied.
+type Store interface {
+	Applier
+
+	// Get reads one saga, or ErrNotFound. It sees every change acknowledged
+	// before the call.
+	Get(ctx context.Context, gid string) (Record, error)
+
+	// List reads a page of the sagas that match. Sagas that are neither
+	// created, changed nor dropped while the pages are read appear at least
+	// once, in no promised order; others may be missed.
+	List(ctx context.Context, query Query) (Page, error)
+
+	// ClaimDue takes over up to limit unfinished sagas whose due time has
+	// passed, longest overdue first: it raises their epoch, names owner, and
+	// makes them due again after lease. No two calls get the same epoch of a
+	// saga. No more than limit are returned; fewer do not mean that none is left when
+	// others claim at the same time.
+	ClaimDue(ctx context.Context, owner string, lease time.Duration, limit int) ([]Record, error)
+
+	// Stats counts the unfinished sagas.
+	Stats(ctx context.Context) (Stats, error)
+
+	// Settings reads back from the engine what decides speed and safety.
+	Settings(ctx context.Context) (Settings, error)
+
+	// Close releases the store after the calls under way have ended. Later calls answer
+	// ErrClosed; closing twice is allowed.
+	Close() error
+}
+
+// Applier is the one door through which sagas are written.
+type Applier interface {
+	// Apply makes each change durable or says why not: one error per change,
+	// in their order. Changes do not depend on each other; one may fail and the
+	// next succeed. No gid may appear twice.
+	Apply(ctx context.Context, changes []Change) []error
+}
+
+// Query selects sagas for List.
+type Query struct {
+	Status        Status    // 0: any
+	CreatedFrom   time.Time // inclusive; zero: no bound
+	CreatedBefore time.Time // exclusive; zero: no bound
+	Limit         int       // records per page, 1 to MaxListLimit; 0 means 100
+	Cursor        string    // Page.Next of the page before; empty for the first
+}
+
+// MaxListLimit bounds a page of List.
+const MaxListLimit = 10_000
+
+const defaultListLimit = 100
+
+// Check validates the query and fills in its defaults.
+func (q Query) Check() (Query, error) {
+	if q.Limit == 0 {
+		q.Limit = defaultListLimit
+	}
+	switch {
+	case q.Limit < 0 || q.Limit > MaxListLimit:
+		return q, invalid("limit: %d, must be 1 to %d", q.Limit, MaxListLimit)
+	case q.Status != 0 && !q.Status.Valid():
+		return q, invalid("status: %v is none", q.Status)
+	}
+	return q, nil
+}
+
+// Matches reports whether List should return r.
+func (q Query) Matches(r Record) bool {
+	return (q.Status == 0 || q.Status == r.Status) &&
+		(q.CreatedFrom.IsZero() || !r.Created.Before(q.CreatedFrom)) &&
+		(q.CreatedBefore.IsZero() || r.Created.Before(q.CreatedBefore))
+}
+
+// Page is one answer of List. It may hold fewer records than the limit, even
+// none, and still have a next page.
+type Page struct {
+	Records []Record
+	Next    string // empty on the last page
+}
+
+// Stats counts what has not ended.
+type Stats struct {
+	Unfinished int64
+	Due        int64 // of those, how many anyone may claim now
+	// OldestAge is how long ago the oldest unfinished saga was created. Stores
+	// look among the sagas that are due first, at least the first 1,000, so
+	// it is exact up to that many and a lower bound beyond.
+	OldestAge time.Duration
+}
+
+// Wiper is implemented by stores that can drop all they hold. It is for tests
+// and benchmarks; nothing that the store did not write itself is touched.
+type Wiper interface {
+	Wipe(ctx context.Context) error
+}
+
+// Verifier is implemented by stores that can check their own bookkeeping:
+// every unfinished saga is in the due index and carries no expiry, and the
+// index holds nothing else. Each finding is one line. It reads the whole store,
+// which must be quiet.
+type Verifier interface {
+	Verify(ctx context.Context) (findings []string, err error)
+}
+
+// Counted is implemented by stores that count what they did since they were
+// opened.
+type Counted interface {
+	Counters() Counters
+}
+
+// Counters are running totals. A negative value means that the store cannot
+// know it.
+type Counters struct {
+	RoundTrips int64 // waits for a server's answer, or commits of an embedded engine
+	Fsyncs     int64
+}
