@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Store keeps sagas. All methods may be called from many goroutines. A
-// context's end makes a call return its error early; what was sent may still
-// be applied.
+// Store keeps sagas. All methods may be called from many goroutines. A context
+// that has ended keeps a call from starting; whether its end, other than by
+// deadline, cuts short what is under way is the engine's affair.
 type Store interface {
 	Applier
 
@@ -23,8 +23,8 @@ type Store interface {
 	// ClaimDue takes over up to limit unfinished sagas whose due time has
 	// passed, longest overdue first: it raises their epoch, names owner, and
 	// makes them due again after lease. No two calls get the same epoch of a
-	// saga. No more than limit are returned; fewer do not mean that none is left when
-	// others claim at the same time.
+	// saga. Fewer than limit do not mean that none is left when others claim at
+	// the same time. Records returned beside an error are claimed all the same.
 	ClaimDue(ctx context.Context, owner string, lease time.Duration, limit int) ([]Record, error)
 
 	// Stats counts the unfinished sagas.
@@ -33,8 +33,8 @@ type Store interface {
 	// Settings reads back from the engine what decides speed and safety.
 	Settings(ctx context.Context) (Settings, error)
 
-	// Close releases the store after the calls under way have ended. Later calls answer
-	// ErrClosed; closing twice is allowed.
+	// Close releases the store after the calls under way have ended. Later calls
+	// answer ErrClosed. Closing twice is allowed.
 	Close() error
 }
 

@@ -1,0 +1,33 @@
+-- claim: takes over those of the given sagas that are still due: raises their
+-- epoch, names the owner, makes them due again after the lease.
+--
+-- KEYS     due index, saga, saga, ...
+-- ARGV     owner (8 bytes), lease in ms
+-- Returns  ms since 1970 when they are due again; then pairs (position, the
+--          saga's string as it now stands) of the sagas claimed; the others
+--          were claimed or ended in the meantime
+--
+-- Atomic because the epoch is the fence: two claimers that read the same epoch
+-- before one of them raised it would both believe that they own the saga.
+
+local now = clock()
+local due = now + ARGV[2]
+local entry = string.format('%d', due)
+local claimed = { due }
+for i = 2, #KEYS do
+  local saga = KEYS[i]
+  local score = call('ZSCORE', KEYS[1], saga)
+  if score and score + 0 <= now then
+    local value = call('GET', saga)
+    if not value or find('SF', sub(value, 30, 30), 1, true) then
+      call('ZREM', KEYS[1], saga) -- removed by hand, or ended: nothing is left to recover
+    else
+      local held = ARGV[1] .. string.format('%08x', tonumber(sub(value, 22, 29), 16) + 1)
+      call('SETRANGE', saga, 13, held)
+      call('ZADD', KEYS[1], entry, saga)
+      claimed[#claimed + 1] = i - 1
+      claimed[#claimed + 1] = sub(value, 1, 13) .. held .. sub(value, 30)
+    end
+  end
+end
+return claimed

@@ -1,0 +1,103 @@
+// Package lua holds the scripts that change sagas on a Redis server, one file
+// per operation, and nothing that runs them.
+//
+// # Layout of a saga
+//
+// A saga is one string. Its first part has fixed places, so that a script reads
+// and writes only the bytes it is about:
+//
+//	bytes   what
+//	0-12    when it was created, ms since 1970, decimal
+//	13-20   its owner, padded with blanks
+//	21-28   its epoch, hexadecimal
+//	29      its status
+//	30-42   when its status last changed, ms since 1970, decimal
+//	43-     its marks, one byte per branch, then a blank
+//	        its body
+//	        if there is a reason: a zero byte and the reason
+//
+// A due index is a sorted set of the keys of unfinished sagas, scored by when
+// they are due, in ms since 1970 by the server's clock.
+//
+// # Calling convention
+//
+// A script takes many sagas at a time, because dispatching a script costs as
+// much as the work for a saga. They come in groups, one per due index: in KEYS a
+// group is its due index followed by its sagas; in ARGV the number of its sagas
+// followed by their arguments. All keys of a call must be on one node, and on a
+// cluster in one slot, which the hash tag of the keys sees to with one group per call.
+//
+// The answer lists only the sagas that were refused, as pairs: which one, counted
+// from 1 over the whole call, and one of the Refused codes. An empty answer
+// means that all were done.
+package lua
+
+import (
+	"crypto/sha1"
+	"embed"
+	"encoding/hex"
+	"fmt"
+)
+
+// Codes in a script's answer.
+const (
+	RefusedExists    = 1 // the gid has another body
+	RefusedDuplicate = 2 // the gid has this body
+	RefusedConflict  = 3 // other epoch or status than expected, or a mark set otherwise
+	RefusedNotFound  = 4 // no such saga
+	RefusedBranch    = 5 // the saga has fewer branches
+)
+
+// Places in the string of a saga, from 0; see the package comment.
+const (
+	AtOwner   = 13
+	AtEpoch   = 21
+	AtStatus  = 29
+	AtUpdated = 30
+	AtMarks   = 43
+)
+
+// Untouched in a patch of marks leaves the mark in its place as it is.
+const Untouched = '.'
+
+// MaxSagas bounds the sagas of one call: a script hands their due times to one
+// command, and Lua's stack holds 8,000 values.
+const MaxSagas = 2000
+
+// Script is one operation.
+type Script struct {
+	Name   string // of its file, without .lua
+	Source string
+	SHA1   string // by which EVALSHA calls it
+}
+
+//go:embed *.lua
+var files embed.FS
+
+// The operations.
+var (
+	Save       = read("save")
+	Update     = read("update")
+	Complete   = read("complete")
+	Reschedule = read("reschedule")
+	Claim      = read("claim")
+)
+
+// All lists every script, for loading.
+func All() []Script { return []Script{Save, Update, Complete, Reschedule, Claim} }
+
+// read puts the common beginning, change.lua, in front of a script: Redis has no
+// way for one script to use another.
+func read(name string) Script {
+	source := file("change") + file(name)
+	sum := sha1.Sum([]byte(source))
+	return Script{Name: name, Source: source, SHA1: hex.EncodeToString(sum[:])}
+}
+
+func file(name string) string {
+	source, err := files.ReadFile(name + ".lua")
+	if err != nil {
+		panic(fmt.Sprintf("lua: script %s is not embedded: %v", name, err))
+	}
+	return string(source)
+}

@@ -1,0 +1,59 @@
+package saga
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"sagabench/store"
+	"sagabench/store/groupcommit"
+)
+
+// Config is how a coordinator behaves.
+type Config struct {
+	// Lease is how long a saga stays this coordinator's without a word from it.
+	// After a crash its sagas are taken over when their leases end.
+	Lease time.Duration
+	// RequestTimeout bounds one call of a branch. A lease must hold two.
+	RequestTimeout time.Duration
+	// RetryInterval is how long a saga is put off when a branch has not decided.
+	RetryInterval time.Duration
+	// PollInterval is how often due sagas are looked for, and how often a saga
+	// that runs elsewhere is looked at by those who wait for its end.
+	PollInterval time.Duration
+	// MaxRecovering bounds the sagas taken over and under way at once.
+	MaxRecovering int
+
+	Commit groupcommit.Config
+	Logger *slog.Logger // nil: slog.Default
+}
+
+// DefaultConfig suits branches that answer within a few seconds.
+func DefaultConfig() Config {
+	return Config{
+		Lease:          10 * time.Second,
+		RequestTimeout: 3 * time.Second,
+		RetryInterval:  time.Second,
+		PollInterval:   500 * time.Millisecond,
+		MaxRecovering:  256,
+		Commit:         groupcommit.DefaultConfig(),
+	}
+}
+
+func (c Config) validate() error {
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+	}{{"request timeout", c.RequestTimeout}, {"retry interval", c.RetryInterval}, {"poll interval", c.PollInterval}} {
+		if f.value < time.Millisecond {
+			return fmt.Errorf("coordinator: %w: %s: %v, at least 1ms", store.ErrInvalid, f.name, f.value)
+		}
+	}
+	if c.Lease < 2*c.RequestTimeout {
+		return fmt.Errorf("coordinator: %w: lease: %v, at least twice the request timeout of %v", store.ErrInvalid, c.Lease, c.RequestTimeout)
+	}
+	if c.MaxRecovering < 1 {
+		return fmt.Errorf("coordinator: %w: max recovering: %d, at least 1", store.ErrInvalid, c.MaxRecovering)
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+package saga
+
+import (
+	"sync/atomic"
+
+	"sagabench/store"
+)
+
+// Counters are running totals since the coordinator was started, but for
+// InFlight, which is how many sagas it is running now.
+type Counters struct {
+	Submitted   int64 // accepted and begun here
+	Recovered   int64 // taken over: put off, or left by another coordinator
+	Succeeded   int64
+	Failed      int64
+	PutOff      int64 // runs that ended with a branch undecided
+	Lost        int64 // runs that ended because another coordinator took over
+	StoreErrors int64 // calls of the store that failed and were tried again
+	InFlight    int64
+}
+
+type counters struct {
+	submitted, recovered, succeeded, failed, putOff, lost, storeErrors, inFlight atomic.Int64
+}
+
+func (c *counters) ended(s store.Status) {
+	if s == store.StatusSucceeded {
+		c.succeeded.Add(1)
+	} else {
+		c.failed.Add(1)
+	}
+}
+
+// Counters reads them one by one: they may be apart by what happens meanwhile.
+func (c *Coordinator) Counters() Counters {
+	s := &c.stats
+	return Counters{
+		Submitted:   s.submitted.Load(),
+		Recovered:   s.recovered.Load(),
+		Succeeded:   s.succeeded.Load(),
+		Failed:      s.failed.Load(),
+		PutOff:      s.putOff.Load(),
+		Lost:        s.lost.Load(),
+		StoreErrors: s.storeErrors.Load(),
+		InFlight:    s.inFlight.Load(),
+	}
+}

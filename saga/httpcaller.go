@@ -1,0 +1,178 @@
+package saga
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"sagabench/store"
+)
+
+// maxAnswerBytes is how much of a branch's answer is read; what it means stands
+// at the beginning.
+const maxAnswerBytes = 64 << 10
+
+// HTTPCaller calls branches over HTTP: POST with the payload, or GET where it
+// is empty; gid, trans_type, branch_id and op are query parameters. The answer
+// means, in this order:
+//
+//	status 425, or a body that contains ONGOING   not decided yet
+//	status 409, or a body that contains FAILURE   refused
+//	any 2xx                                       succeeded
+//	anything else, or none                        unknown: ask again
+//
+// Redirects are not followed. It connects to loopback addresses and to what it
+// was allowed, and to nothing else: a saga's URLs come from its submitter, who
+// must not reach through us what he cannot reach himself.
+type HTTPCaller struct {
+	client   *http.Client
+	hosts    map[string]bool
+	networks []netip.Prefix
+}
+
+var _ Caller = (*HTTPCaller)(nil)
+
+// NewHTTPCaller allows, beside loopback, the given host names, IP addresses and
+// networks (10.1.0.0/16). An address is checked when it is dialled, after the
+// name was resolved; an allowed name may resolve to any.
+func NewHTTPCaller(allow []string) (*HTTPCaller, error) {
+	h := &HTTPCaller{
+		hosts:    make(map[string]bool),
+		networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
+	}
+	for _, a := range allow {
+		if prefix, err := netip.ParsePrefix(a); err == nil {
+			h.networks = append(h.networks, prefix.Masked())
+		} else if addr, err := netip.ParseAddr(a); err == nil {
+			h.networks = append(h.networks, netip.PrefixFrom(addr, addr.BitLen()))
+		} else if a != "" && !strings.ContainsAny(a, "/:@ ") {
+			h.hosts[strings.ToLower(a)] = true
+		} else {
+			return nil, fmt.Errorf("branch allow-list: %w: %q is no host name, IP address or network", store.ErrInvalid, a)
+		}
+	}
+	h.client = &http.Client{
+		Transport: &http.Transport{
+			DialContext:         h.dial,
+			MaxIdleConnsPerHost: 1024, // one per saga in flight, or each call would dial anew
+			IdleConnTimeout:     90 * time.Second,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return h, nil
+}
+
+// Close drops idle connections.
+func (h *HTTPCaller) Close() { h.client.CloseIdleConnections() }
+
+// Check implements Caller.
+func (h *HTTPCaller) Check(raw string) error {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return fmt.Errorf("url: %w", err)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("url %q: scheme must be http or https", raw)
+	case u.Hostname() == "":
+		return fmt.Errorf("url %q: has no host", raw)
+	}
+	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && !h.allowed(addr) {
+		return notAllowed(u.Hostname())
+	}
+	return nil
+}
+
+// Call implements Caller.
+func (h *HTTPCaller) Call(ctx context.Context, c Call) (Outcome, string) {
+	request, err := newRequest(ctx, c)
+	if err != nil {
+		return Unknown, err.Error()
+	}
+	response, err := h.client.Do(request)
+	if err != nil {
+		return Unknown, err.Error()
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
+	if err != nil {
+		return Unknown, fmt.Sprintf("reading the answer: %v", err)
+	}
+	outcome := meaning(response.StatusCode, body)
+	if outcome == Succeeded {
+		return outcome, ""
+	}
+	const quoted = 200
+	return outcome, fmt.Sprintf("%s: %s", response.Status, bytes.ToValidUTF8(bytes.ReplaceAll(body[:min(len(body), quoted)], []byte{0}, nil), nil))
+}
+
+func meaning(status int, body []byte) Outcome {
+	switch {
+	case status == http.StatusTooEarly || bytes.Contains(body, []byte("ONGOING")):
+		return Ongoing
+	case status == http.StatusConflict || bytes.Contains(body, []byte("FAILURE")):
+		return Failed
+	case status >= 200 && status < 300:
+		return Succeeded
+	default:
+		return Unknown
+	}
+}
+
+func newRequest(ctx context.Context, c Call) (*http.Request, error) {
+	target, _, _ := strings.Cut(c.URL, "#")
+	separator := "?"
+	if strings.Contains(target, "?") {
+		separator = "&"
+	}
+	target += separator + "gid=" + c.GID + "&trans_type=saga&branch_id=" + BranchID(c.Branch) + "&op=" + Op(c.Branch)
+	if c.Payload == "" {
+		return http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target, strings.NewReader(c.Payload))
+	if err == nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	return request, err
+}
+
+func (h *HTTPCaller) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	var dialer net.Dialer
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if !h.hosts[strings.ToLower(host)] {
+		dialer.Control = func(_, resolved string, _ syscall.RawConn) error {
+			ip, err := netip.ParseAddrPort(resolved)
+			if err != nil {
+				return err
+			}
+			if !h.allowed(ip.Addr()) {
+				return notAllowed(resolved)
+			}
+			return nil
+		}
+	}
+	return dialer.DialContext(ctx, network, address)
+}
+
+func (h *HTTPCaller) allowed(addr netip.Addr) bool {
+	for _, n := range h.networks {
+		if n.Contains(addr.Unmap()) {
+			return true
+		}
+	}
+	return false
+}
+
+func notAllowed(host string) error {
+	return fmt.Errorf("%s is not on the allow-list of branch hosts", host)
+}

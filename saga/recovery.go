@@ -1,0 +1,75 @@
+package saga
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"sagabench/store"
+)
+
+// recoverDue takes over due sagas until the coordinator is closed: those whose
+// owner has died, and those that were put off.
+func (c *Coordinator) recoverDue() {
+	slots := make(chan struct{}, c.cfg.MaxRecovering)
+	for {
+		full := c.claim(slots)
+		pause := time.Duration(0)
+		if !full {
+			// Up to a quarter less, so that coordinators started together do not
+			// ask together for ever.
+			pause = c.cfg.PollInterval - rand.N(c.cfg.PollInterval/4+1)
+		}
+		select {
+		case <-c.stop:
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// claim takes over as many sagas as there are free slots, and reports whether
+// more are likely to be due.
+func (c *Coordinator) claim(slots chan struct{}) (full bool) {
+	select {
+	case slots <- struct{}{}: // wait until there is room for one
+		<-slots
+	case <-c.stop:
+		return false
+	}
+	free := cap(slots) - len(slots)
+	leased := time.Now()
+	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.Lease/2)
+	defer cancel()
+	records, err := c.store.ClaimDue(ctx, c.owner, c.cfg.Lease, free)
+	if err != nil && c.ctx.Err() == nil {
+		c.stats.storeErrors.Add(1)
+		c.log.Warn("looking for due sagas failed; trying again", "error", err)
+	}
+	for _, record := range records {
+		c.resume(record, leased, slots)
+	}
+	return len(records) == free
+}
+
+func (c *Coordinator) resume(record store.Record, leased time.Time, slots chan struct{}) {
+	saga, err := decode(record)
+	if err != nil {
+		// It was not written by this version. The lease keeps it from being
+		// claimed again at once; it stays unfinished, and so in sight.
+		c.log.Error("cannot run a saga", "gid", record.GID, "error", err)
+		return
+	}
+	slots <- struct{}{} // there is room: nobody else fills slots
+	begun, _ := c.begin(&run{
+		saga:   saga,
+		epoch:  record.Epoch,
+		state:  State{Status: record.Status, Marks: record.Marks},
+		reason: record.Reason,
+		until:  leased.Add(c.cfg.Lease),
+		after:  func() { <-slots },
+	}, &c.stats.recovered)
+	if !begun { // closed, or still being run here: the lease will end again
+		<-slots
+	}
+}

@@ -1,0 +1,84 @@
+package saga
+
+import (
+	"slices"
+	"sync"
+)
+
+// registry knows which sagas run in this process and who waits for their end.
+type registry struct {
+	mu    sync.Mutex
+	sagas map[string]*entry
+}
+
+type entry struct {
+	running bool
+	waiters []chan Result
+}
+
+func newRegistry() registry { return registry{sagas: make(map[string]*entry)} }
+
+// begin reports whether the saga may be run: not if it is running already, as
+// two runs under one epoch would not be kept apart by the store.
+func (g *registry) begin(gid string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	e := g.entry(gid)
+	if e.running {
+		return false
+	}
+	e.running = true
+	return true
+}
+
+// end is begin's counterpart; a result, unless nil, goes to all who wait.
+func (g *registry) end(gid string, result *Result) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	e := g.entry(gid)
+	e.running = false
+	if result != nil {
+		for _, w := range e.waiters {
+			w <- *result
+		}
+		e.waiters = nil
+	}
+	g.tidy(gid, e)
+}
+
+// wait gives a channel that receives the result if the saga ends here.
+func (g *registry) wait(gid string) chan Result {
+	w := make(chan Result, 1)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	e := g.entry(gid)
+	e.waiters = append(e.waiters, w)
+	return w
+}
+
+// forget is wait's counterpart.
+func (g *registry) forget(gid string, w chan Result) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if e, ok := g.sagas[gid]; ok {
+		if i := slices.Index(e.waiters, w); i >= 0 {
+			e.waiters = slices.Delete(e.waiters, i, i+1)
+		}
+		g.tidy(gid, e)
+	}
+}
+
+func (g *registry) entry(gid string) *entry {
+	e, ok := g.sagas[gid]
+	if !ok {
+		e = new(entry)
+		g.sagas[gid] = e
+	}
+	return e
+}
+
+func (g *registry) tidy(gid string, e *entry) {
+	if !e.running && len(e.waiters) == 0 {
+		delete(g.sagas, gid)
+	}
+}

@@ -1,0 +1,168 @@
+package groupcommit
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"sagabench/store"
+)
+
+// request is one caller's change on its way.
+type request struct {
+	change store.Change
+	done   chan error // holds one answer, so that the flusher never waits for a caller
+	taken  bool       // into a batch; guarded by the lane's mutex
+}
+
+// lane is a queue and the one flusher that empties it.
+type lane struct {
+	to      store.Applier
+	cfg     Config
+	room    chan struct{} // holds one element per change in the queue
+	spare   sync.Pool     // of *request
+	mu      sync.Mutex
+	arrived sync.Cond // the queue is no longer empty, or the lane was closed
+	queue   []*request
+	closed  bool
+}
+
+func newLane(to store.Applier, cfg Config, room int) *lane {
+	l := &lane{to: to, cfg: cfg, room: make(chan struct{}, room)}
+	l.arrived.L = &l.mu
+	l.spare.New = func() any { return &request{done: make(chan error, 1)} }
+	return l
+}
+
+func (l *lane) enqueue(ctx context.Context, change store.Change) (*request, error) {
+	select {
+	case l.room <- struct{}{}:
+	default:
+		select {
+		case l.room <- struct{}{}:
+		case <-ctx.Done():
+			return nil, notSent(ctx)
+		}
+	}
+	r := l.spare.Get().(*request)
+	r.change, r.taken = change, false
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		<-l.room
+		return nil, store.ErrClosed
+	}
+	l.queue = append(l.queue, r)
+	if len(l.queue) == 1 {
+		l.arrived.Signal()
+	}
+	return r, nil
+}
+
+// giveUp is for a caller whose context has ended before its answer came.
+func (l *lane) giveUp(ctx context.Context, r *request) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r.taken {
+		return fmt.Errorf("gave up waiting for the store, which may still write the change: %w", context.Cause(ctx))
+	}
+	if i := slices.Index(l.queue, r); i >= 0 {
+		l.queue = slices.Delete(l.queue, i, i+1)
+		<-l.room
+	}
+	return notSent(ctx)
+}
+
+func notSent(ctx context.Context) error {
+	return fmt.Errorf("%w: %w", ErrNotSent, context.Cause(ctx))
+}
+
+// free takes back a request whose answer was received. One that was given up
+// is not reused: the flusher may still write to it.
+func (l *lane) free(r *request) {
+	r.change = nil
+	l.spare.Put(r)
+}
+
+func (l *lane) waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.queue)
+}
+
+func (l *lane) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	l.arrived.Signal()
+}
+
+// run flushes until the lane is closed and empty.
+func (l *lane) run() {
+	var (
+		batch   []*request
+		changes []store.Change
+		gids    = make(map[string]struct{})
+	)
+	for {
+		// The callers just answered are about to come with their next change.
+		// Letting them run first puts those into this batch instead of a batch
+		// of their own; when nobody is about to run it costs nothing.
+		runtime.Gosched()
+		batch = l.take(batch[:0], gids)
+		if len(batch) == 0 {
+			return
+		}
+		changes = changes[:0]
+		for _, r := range batch {
+			changes = append(changes, r.change)
+		}
+		for i, err := range l.flush(changes) {
+			batch[i].done <- err
+		}
+		clear(batch)
+		clear(changes)
+	}
+}
+
+func (l *lane) flush(changes []store.Change) []error {
+	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.Timeout)
+	defer cancel()
+	began := time.Now()
+	errs := l.to.Apply(ctx, changes)
+	if l.cfg.Observe != nil {
+		l.cfg.Observe(len(changes), time.Since(began))
+	}
+	return errs
+}
+
+// take waits for changes and moves as many as fit into batch, oldest first,
+// leaving behind those whose gid is in the batch already. It returns an empty
+// batch when the lane is closed and empty.
+func (l *lane) take(batch []*request, gids map[string]struct{}) []*request {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.queue) == 0 && !l.closed {
+		l.arrived.Wait()
+	}
+	clear(gids)
+	left := l.queue[:0]
+	for _, r := range l.queue {
+		gid := r.change.Gid()
+		if _, twice := gids[gid]; twice || len(batch) == l.cfg.MaxBatch {
+			left = append(left, r)
+			continue
+		}
+		gids[gid] = struct{}{}
+		r.taken = true
+		batch = append(batch, r)
+		<-l.room
+	}
+	clear(l.queue[len(left):])
+	l.queue = left
+	return batch
+}

@@ -1,0 +1,122 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"sagabench/lua"
+	"sagabench/store"
+)
+
+// ClaimDue implements store.Store. It first reads who is due, for a script may
+// only touch keys it was given; claim.lua then looks again.
+func (s *Store) ClaimDue(ctx context.Context, owner string, lease time.Duration, limit int) ([]store.Record, error) {
+	if err := store.CheckClaim(owner, lease, limit); err != nil {
+		return nil, err
+	}
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.calls.RUnlock()
+	candidates, err := s.overdue(ctx, limit)
+	if err != nil {
+		return nil, s.failure(ctx, "claim", err)
+	}
+	if len(candidates) == 0 {
+		return nil, nil
+	}
+	return s.claim(ctx, owner, lease, candidates)
+}
+
+// candidate is a saga that was due when the index was read.
+type candidate struct {
+	key string
+	due float64
+}
+
+// overdue reads the keys of up to limit due sagas over all shards, longest
+// overdue first.
+func (s *Store) overdue(ctx context.Context, limit int) ([]candidate, error) {
+	now, err := s.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	by := &redis.ZRangeBy{Min: "-inf", Max: strconv.FormatInt(now.UnixMilli(), 10), Count: int64(limit)}
+	shards := make([]*redis.ZSliceCmd, s.cfg.Shards)
+	s.roundTrips.Add(1)
+	_, err = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i := range shards {
+			shards[i] = pipe.ZRangeByScoreWithScores(ctx, s.indexKey(i), by)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var all []candidate
+	for _, shard := range shards {
+		for _, z := range shard.Val() {
+			all = append(all, candidate{key: z.Member.(string), due: z.Score})
+		}
+	}
+	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.due, b.due) })
+	return all[:min(len(all), limit)], nil
+}
+
+// claim sends one call per shard, and returns what was claimed, in the order of
+// the candidates, even if some of the calls failed.
+func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, candidates []candidate) ([]store.Record, error) {
+	args := []string{padOwner(owner), millis(lease)}
+	byShard := make([]*scriptCall, s.cfg.Shards)
+	var calls []*scriptCall
+	place := make(map[string]int, len(candidates))
+	for i, c := range candidates {
+		shard := s.shard(sagaGID(c.key))
+		if byShard[shard] == nil {
+			byShard[shard] = &scriptCall{script: lua.Claim, keys: []string{s.indexKey(shard)}, args: args}
+			calls = append(calls, byShard[shard])
+		}
+		byShard[shard].keys = append(byShard[shard].keys, c.key)
+		place[sagaGID(c.key)] = i
+	}
+	s.run(ctx, calls)
+
+	var records []store.Record
+	var failures []error
+	for _, call := range calls {
+		claimed, err := claimed(call)
+		records = append(records, claimed...)
+		if err != nil {
+			failures = append(failures, s.failure(ctx, "claim", err))
+		}
+	}
+	slices.SortFunc(records, func(a, b store.Record) int { return cmp.Compare(place[a.GID], place[b.GID]) })
+	return records, errors.Join(failures...)
+}
+
+// claimed reads the answer of claim.lua: when the sagas are due again, then
+// pairs of position and value.
+func claimed(call *scriptCall) ([]store.Record, error) {
+	answer, err := call.cmd.Slice()
+	if err != nil {
+		return nil, err
+	}
+	due := time.UnixMilli(answer[0].(int64))
+	var records []store.Record
+	for n := 1; n+1 < len(answer); n += 2 {
+		record, decodeErr := decode(sagaGID(call.keys[answer[n].(int64)]), answer[n+1].(string))
+		if decodeErr != nil {
+			err = errors.Join(err, decodeErr)
+			continue
+		}
+		record.Due = due
+		records = append(records, record)
+	}
+	return records, err
+}

@@ -1,0 +1,110 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// scanCount is how many keys one step of a walk over the prefix asks for.
+const scanCount = 1000
+
+// Wipe implements store.Wiper: it unlinks the sagas and indexes of the prefix.
+func (s *Store) Wipe(ctx context.Context) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.calls.RUnlock()
+	err := s.walk(ctx, s.cfg.Prefix+":{*}*", func(keys []string) error {
+		return s.client.Unlink(ctx, keys...).Err()
+	})
+	if err != nil {
+		return s.failure(ctx, "wipe", err)
+	}
+	return nil
+}
+
+// Verify implements store.Verifier.
+func (s *Store) Verify(ctx context.Context) ([]string, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.calls.RUnlock()
+	var findings []string
+	unfinished := make(map[string]bool)
+	err := s.walk(ctx, s.cfg.Prefix+":{*}:*", func(keys []string) error {
+		found, err := s.verifySagas(ctx, keys, unfinished)
+		findings = append(findings, found...)
+		return err
+	})
+	for i := 0; i < s.cfg.Shards && err == nil; i++ {
+		var members []string
+		members, err = s.client.ZRange(ctx, s.indexKey(i), 0, -1).Result()
+		for _, key := range members {
+			if !unfinished[key] {
+				findings = append(findings, fmt.Sprintf("%s: in the due index, and not an unfinished saga of its shard", key))
+			}
+		}
+	}
+	if err != nil {
+		return findings, s.failure(ctx, "verify", err)
+	}
+	return findings, nil
+}
+
+func (s *Store) verifySagas(ctx context.Context, keys []string, unfinished map[string]bool) (findings []string, err error) {
+	records, err := s.fetch(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	ttls := make([]*redis.DurationCmd, len(records))
+	_, err = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, r := range records {
+			ttls[i] = pipe.PTTL(ctx, s.sagaKey(r.GID))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range records {
+		key := s.sagaKey(r.GID)
+		expires, gone := ttls[i].Val() >= 0, ttls[i].Val() == -2
+		add := func(what string) { findings = append(findings, key+": "+what) }
+		switch {
+		case gone: // its retention passed between the two reads
+		case r.Status.Final() && !expires:
+			add("ended, and would be kept for ever")
+		case r.Status.Final() && !r.Due.IsZero():
+			add("ended, and still in the due index")
+		case !r.Status.Final() && expires:
+			add(fmt.Sprintf("unfinished, and expires in %v", ttls[i].Val().Round(time.Second)))
+		case !r.Status.Final() && r.Due.IsZero():
+			add("unfinished, and not in the due index")
+		}
+		if !r.Status.Final() {
+			unfinished[key] = true
+		}
+	}
+	return findings, nil
+}
+
+// walk calls visit with the keys that match, a page at a time.
+func (s *Store) walk(ctx context.Context, pattern string, visit func(keys []string) error) error {
+	for cursor := uint64(0); ; {
+		keys, next, err := s.client.Scan(ctx, cursor, pattern, scanCount).Result()
+		if err != nil {
+			return err
+		}
+		if len(keys) > 0 {
+			if err := visit(keys); err != nil {
+				return err
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}

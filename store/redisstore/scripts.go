@@ -1,0 +1,76 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"sagabench/lua"
+)
+
+func (s *Store) loadScripts(ctx context.Context) error {
+	_, err := s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for _, script := range lua.All() {
+			pipe.ScriptLoad(ctx, script.Source)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("loading the scripts: %w", err)
+	}
+	return nil
+}
+
+// scriptCall is one EVALSHA on its way.
+type scriptCall struct {
+	script lua.Script
+	keys   []string
+	args   []string
+	cmd    *redis.Cmd
+}
+
+func (c *scriptCall) queue(ctx context.Context, pipe redis.Pipeliner) {
+	words := make([]any, 0, 3+len(c.keys)+len(c.args))
+	words = append(words, "EVALSHA", c.script.SHA1, len(c.keys))
+	for _, key := range c.keys {
+		words = append(words, key)
+	}
+	for _, arg := range c.args {
+		words = append(words, arg)
+	}
+	c.cmd = pipe.Do(ctx, words...)
+}
+
+// run sends the calls in one round trip. Those that the server did not run
+// because it does not know the script, and only those, are sent once more
+// after the scripts were loaded. Each call's outcome is in its cmd.
+func (s *Store) run(ctx context.Context, calls []*scriptCall) {
+	s.send(ctx, calls)
+	var unknown []*scriptCall
+	for _, call := range calls {
+		if redis.HasErrorPrefix(call.cmd.Err(), "NOSCRIPT") {
+			unknown = append(unknown, call)
+		}
+	}
+	if len(unknown) == 0 {
+		return
+	}
+	s.roundTrips.Add(1)
+	if err := s.loadScripts(ctx); err != nil {
+		for _, call := range unknown {
+			call.cmd.SetErr(err)
+		}
+		return
+	}
+	s.send(ctx, unknown)
+}
+
+func (s *Store) send(ctx context.Context, calls []*scriptCall) {
+	pipe := s.client.Pipeline()
+	for _, call := range calls {
+		call.queue(ctx, pipe)
+	}
+	s.roundTrips.Add(1)
+	_, _ = pipe.Exec(ctx) // each command holds its own error, also of a lost connection
+}

@@ -1,0 +1,84 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"sagabench/store"
+)
+
+// unreadable stands for a setting that the server does not let us read, as
+// managed ones do not.
+const unreadable = "unreadable"
+
+// Settings implements store.Store. Where CONFIG is refused it goes by what INFO
+// says, and takes the lower class.
+func (s *Store) Settings(ctx context.Context) (store.Settings, error) {
+	if err := s.enter(ctx); err != nil {
+		return store.Settings{}, err
+	}
+	defer s.calls.RUnlock()
+	text, err := s.client.Info(ctx).Result()
+	if err != nil {
+		return store.Settings{}, s.failure(ctx, "settings", err)
+	}
+	info := infoFields(text)
+	values := map[string]string{
+		"maxmemory":        info["maxmemory"],
+		"maxmemory-policy": info["maxmemory_policy"],
+		"mem_allocator":    info["mem_allocator"],
+		"role":             info["role"],
+	}
+	for _, name := range []string{"appendonly", "appendfsync", "save", "io-threads"} {
+		found, err := s.client.ConfigGet(ctx, name).Result()
+		switch value, known := found[name]; {
+		case err != nil && !isReply(err):
+			return store.Settings{}, s.failure(ctx, "settings", err)
+		case err != nil:
+			values[name] = unreadable
+		case known: // older servers do not have every one
+			values[name] = value
+		}
+	}
+	return store.Settings{
+		Driver:     "redis",
+		Version:    info["redis_version"],
+		Durability: durability(info["aof_enabled"] == "1", values["appendfsync"], values["save"]),
+		Values:     values,
+	}, nil
+}
+
+func durability(aof bool, appendfsync, save string) store.Durability {
+	switch {
+	case aof && appendfsync == "always":
+		return store.D3
+	case aof && appendfsync == "no":
+		return store.D1 // whenever the kernel likes: nothing about a second can be promised
+	case aof:
+		return store.D2
+	case save != "" && save != unreadable:
+		return store.D1
+	default:
+		return store.D0
+	}
+}
+
+// isReply tells the server's own refusal from a lost connection.
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
+}
+
+// infoFields reads the answer of INFO.
+func infoFields(text string) map[string]string {
+	fields := make(map[string]string)
+	for line := range strings.SplitSeq(text, "\r\n") {
+		if name, value, ok := strings.Cut(line, ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields
+}

@@ -1,0 +1,193 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"sagabench/store"
+)
+
+// Config says which server to use and how.
+type Config struct {
+	URL       string        // redis://[user:password@]host:port[/db], or rediss:// for TLS
+	Prefix    string        // of every key; 1 to 32 of A-Z a-z 0-9 _ -
+	Shards    int           // due indexes, 1 to MaxShards; fixed by the first use of Prefix
+	Retention time.Duration // how long finished sagas are kept; 0: not at all
+	Timeout   time.Duration // for connecting, and for the answer to a call
+	Conns     int           // connections at most
+}
+
+// MaxShards bounds Config.Shards.
+const MaxShards = 1024
+
+// DefaultConfig is a server on this machine at the usual port.
+func DefaultConfig() Config {
+	return Config{
+		URL:       "redis://127.0.0.1:6379",
+		Prefix:    "saga",
+		Shards:    8,
+		Retention: time.Hour,
+		Timeout:   3 * time.Second,
+		Conns:     16,
+	}
+}
+
+// Store implements store.Store.
+type Store struct {
+	client     *redis.Client
+	cfg        Config
+	address    string // for messages: without the password
+	roundTrips atomic.Int64
+
+	calls  sync.RWMutex // held for reading by every call, for writing by Close
+	closed bool
+}
+
+var (
+	_ store.Store    = (*Store)(nil)
+	_ store.Wiper    = (*Store)(nil)
+	_ store.Verifier = (*Store)(nil)
+	_ store.Counted  = (*Store)(nil)
+)
+
+var validPrefix = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
+
+// Open connects, loads the scripts and checks that the server will keep what it
+// is given. It refuses with store.ErrUnsafe a server that may evict keys, and a
+// prefix that was laid out with another number of shards.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	options, err := redis.ParseURL(cfg.URL)
+	if err != nil {
+		// The parser's error may quote the URL, and the URL the password.
+		return nil, fmt.Errorf("redis: %w: url: want redis://[user:password@]host:port[/db]", store.ErrInvalid)
+	}
+	switch {
+	case !validPrefix.MatchString(cfg.Prefix):
+		return nil, fmt.Errorf("redis: %w: prefix: %q, want 1 to 32 of A-Z a-z 0-9 _ -", store.ErrInvalid, cfg.Prefix)
+	case cfg.Shards < 1 || cfg.Shards > MaxShards:
+		return nil, fmt.Errorf("redis: %w: shards: %d, must be 1 to %d", store.ErrInvalid, cfg.Shards, MaxShards)
+	case cfg.Retention < 0:
+		return nil, fmt.Errorf("redis: %w: retention: %v, at least 0", store.ErrInvalid, cfg.Retention)
+	case cfg.Timeout <= 0:
+		return nil, fmt.Errorf("redis: %w: timeout: %v, must be more than 0", store.ErrInvalid, cfg.Timeout)
+	case cfg.Conns < 1:
+		return nil, fmt.Errorf("redis: %w: conns: %d, at least 1", store.ErrInvalid, cfg.Conns)
+	}
+	options.DialTimeout = cfg.Timeout
+	options.ReadTimeout = cfg.Timeout
+	options.WriteTimeout = cfg.Timeout
+	options.PoolSize = cfg.Conns
+	options.ContextTimeoutEnabled = true
+	options.MaxRetries = -1 // see the package comment: whoever lost a reply must look first
+	options.DialerRetries = 1
+	options.Protocol = 2 // RESP3 adds a handshake and push handling, and nothing that is used here
+	options.DisableIdentity = true
+	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+
+	s := &Store{client: redis.NewClient(options), cfg: cfg, address: options.Addr}
+	if err := s.prepare(ctx); err != nil {
+		s.client.Close()
+		return nil, fmt.Errorf("redis at %s: %w", s.address, err)
+	}
+	return s, nil
+}
+
+func (s *Store) prepare(ctx context.Context) error {
+	memory, err := s.client.Info(ctx, "memory").Result()
+	if err != nil {
+		return err
+	}
+	if policy := infoFields(memory)["maxmemory_policy"]; policy != "noeviction" {
+		return fmt.Errorf("%w: maxmemory-policy is %s, which may drop unfinished sagas: set it to noeviction", store.ErrUnsafe, policy)
+	}
+	layout := fmt.Sprintf("1 shards=%d", s.cfg.Shards)
+	if _, err := s.client.SetNX(ctx, s.layoutKey(), layout, 0).Result(); err != nil {
+		return fmt.Errorf("writing %s: %w", s.layoutKey(), err)
+	}
+	switch there, err := s.client.Get(ctx, s.layoutKey()).Result(); {
+	case err != nil:
+		return fmt.Errorf("reading %s: %w", s.layoutKey(), err)
+	case there != layout:
+		return fmt.Errorf("%w: prefix %q holds sagas laid out as %q, not %q: keep that setting or use another prefix",
+			store.ErrUnsafe, s.cfg.Prefix, there, layout)
+	}
+	return s.loadScripts(ctx)
+}
+
+// Close implements store.Store.
+func (s *Store) Close() error {
+	s.calls.Lock()
+	defer s.calls.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	return s.client.Close()
+}
+
+// Counters implements store.Counted. Redis does not say how often it synced.
+func (s *Store) Counters() store.Counters {
+	return store.Counters{RoundTrips: s.roundTrips.Load(), Fsyncs: -1}
+}
+
+// enter begins a call, which ends with calls.RUnlock.
+func (s *Store) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.calls.RLock()
+	if s.closed {
+		s.calls.RUnlock()
+		return store.ErrClosed
+	}
+	return nil
+}
+
+// failure says of an error from the client what a caller can act on.
+func (s *Store) failure(ctx context.Context, doing string, err error) error {
+	ended := ctx.Err()
+	// A connection's deadline, set from the context's, may pass a moment earlier.
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		ended = context.DeadlineExceeded
+	}
+	switch {
+	case ended != nil:
+		return fmt.Errorf("redis at %s: %s: %w: %w", s.address, doing, ended, err)
+	case redis.HasErrorPrefix(err, "OOM"):
+		return fmt.Errorf("redis at %s: %s: the server is out of memory (maxmemory), nothing was written: %w", s.address, doing, err)
+	default:
+		return fmt.Errorf("redis at %s: %s: %w", s.address, doing, err)
+	}
+}
+
+func (s *Store) layoutKey() string { return s.cfg.Prefix + ":layout" }
+
+// indexKey is the due index of a shard.
+func (s *Store) indexKey(shard int) string {
+	return s.cfg.Prefix + ":{" + strconv.Itoa(shard) + "}"
+}
+
+// sagaKey is where the saga with this gid is kept, and sagaGID the way back.
+func (s *Store) sagaKey(gid string) string {
+	return s.cfg.Prefix + ":{" + strconv.Itoa(s.shard(gid)) + "}:" + gid
+}
+
+func sagaGID(key string) string { return key[strings.LastIndexByte(key, ':')+1:] }
+
+// shard spreads gids evenly: FNV-1a, 32 bits.
+func (s *Store) shard(gid string) int {
+	hash := uint32(2166136261)
+	for i := range len(gid) {
+		hash = (hash ^ uint32(gid[i])) * 16777619
+	}
+	return int(hash % uint32(s.cfg.Shards))
+}

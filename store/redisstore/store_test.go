@@ -1,0 +1,59 @@
+package redisstore
+
+import (
+	"crypto/rand"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/deploy/lab"
+	"sagabench/store"
+	"sagabench/store/storetest"
+)
+
+// harness opens stores on a server, each under a prefix of its own.
+func harness(server *lab.Server) storetest.Harness {
+	return storetest.Harness{
+		Open: func(t testing.TB, opts storetest.Options) store.Store {
+			cfg := testConfig(server)
+			cfg.Retention = opts.Retention
+			return open(t, cfg)
+		},
+		Reopen: func(t testing.TB, s store.Store) store.Store {
+			require.NoError(t, s.Close())
+			return open(t, s.(*Store).cfg)
+		},
+	}
+}
+
+func testConfig(server *lab.Server) Config {
+	cfg := DefaultConfig()
+	cfg.URL = server.URL()
+	cfg.Prefix = "test-" + rand.Text()
+	return cfg
+}
+
+func open(t testing.TB, cfg Config) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), cfg)
+	require.NoError(t, err)
+	return s
+}
+
+// TestStore runs on every version of Redis that there is a binary of.
+func TestStore(t *testing.T) {
+	for _, binary := range lab.RedisBinaries() {
+		t.Run(binary, func(t *testing.T) {
+			server := lab.TestRedis(t, lab.RedisConfig{Binary: binary})
+			storetest.Run(t, harness(server))
+		})
+	}
+}
+
+func TestStore_Model(t *testing.T) {
+	storetest.RunModel(t, harness(lab.TestRedis(t, lab.RedisConfig{})))
+}
+
+func BenchmarkStore(b *testing.B) {
+	storetest.Benchmark(b, harness(lab.TestRedis(b, lab.RedisConfig{})))
+}
