@@ -13,12 +13,21 @@
 
 local call, sub, find, byte = redis.call, string.sub, string.find, string.byte
 
+-- Numbers as text, each formatted once a call: Redis would print every number
+-- it is given as a float, which takes longer than reading the mark.
+local decimal = setmetatable({}, {
+  __index = function(known, n)
+    known[n] = string.format('%d', n)
+    return known[n]
+  end,
+})
+
 local function judge(saga, change)
   local reason = find(change, '\0', 15, true)
   local marks = sub(change, 15, (reason or 0) - 1)
   local first = sub(change, 11, 14) + 0
   -- as far as the last mark to be set, and no further: bodies may be large
-  local head = call('GETRANGE', saga, 21, 42 + first + #marks)
+  local head = call('GETRANGE', saga, '21', decimal[42 + first + #marks])
   if sub(head, 1, 9) ~= sub(change, 1, 9) then
     return head == '' and 4 or 3
   end
@@ -47,5 +56,5 @@ end
 local function clock()
   local time = call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  return now, string.format('%013d', now)
+  return now, decimal[now]
 end

@@ -12,7 +12,6 @@
 
 local now = clock()
 local due = now + ARGV[2]
-local entry = string.format('%d', due)
 local claimed = { due }
 for i = 2, #KEYS do
   local saga = KEYS[i]
@@ -23,8 +22,8 @@ for i = 2, #KEYS do
       call('ZREM', KEYS[1], saga) -- removed by hand, or ended: nothing is left to recover
     else
       local held = ARGV[1] .. string.format('%08x', tonumber(sub(value, 22, 29), 16) + 1)
-      call('SETRANGE', saga, 13, held)
-      call('ZADD', KEYS[1], entry, saga)
+      call('SETRANGE', saga, '13', held)
+      call('ZADD', KEYS[1], decimal[due], saga)
       claimed[#claimed + 1] = i - 1
       claimed[#claimed + 1] = sub(value, 1, 13) .. held .. sub(value, 30)
     end

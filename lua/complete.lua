@@ -28,7 +28,7 @@ while key <= #KEYS do
       if retention == '0' then
         call('DEL', saga)
       else
-        call('SETRANGE', saga, 29, sub(ARGV[arg], 10, 10) .. stamp .. sub(head, 23, 22 + first) .. marks)
+        call('SETRANGE', saga, '29', sub(ARGV[arg], 10, 10) .. stamp .. sub(head, 23, 22 + first) .. marks)
         if reason then
           explain(saga, reason)
         end

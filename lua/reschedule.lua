@@ -26,15 +26,15 @@ while key <= #KEYS do
     else
       local status = sub(change, 10, 10)
       if status ~= sub(change, 9, 9) then
-        call('SETRANGE', saga, 29, status .. stamp .. sub(head, 23, 22 + first) .. marks)
+        call('SETRANGE', saga, '29', status .. stamp .. sub(head, 23, 22 + first) .. marks)
       elseif marks ~= '' then
-        call('SETRANGE', saga, 43 + first, marks)
+        call('SETRANGE', saga, decimal[43 + first], marks)
       end
       if reason then
         explain(saga, reason)
       end
       if delay ~= '' then
-        entries[n + 1], entries[n + 2] = string.format('%d', now + delay), saga
+        entries[n + 1], entries[n + 2] = decimal[now + delay], saga
         n = n + 2
       end
     end

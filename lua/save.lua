@@ -17,7 +17,6 @@ end
 
 local refused, position = {}, 0
 local key, arg = 1, 1
-local delay, due -- most sagas of a call share one delay: its due time is formatted once
 while key <= #KEYS do
   local last, entries, n = key + ARGV[arg], {}, 0
   arg = arg + 1
@@ -25,11 +24,7 @@ while key <= #KEYS do
     local saga, new = KEYS[k], ARGV[arg + 1]
     position = position + 1
     if call('SET', saga, stamp .. sub(new, 1, 8) .. '00000001s' .. stamp .. sub(new, 9), 'NX') then
-      if ARGV[arg] ~= delay then
-        delay = ARGV[arg]
-        due = string.format('%d', now + delay)
-      end
-      entries[n + 1], entries[n + 2] = due, saga
+      entries[n + 1], entries[n + 2] = decimal[now + ARGV[arg]], saga
       n = n + 2
     else
       refused[#refused + 1] = position

@@ -14,7 +14,7 @@ for i, saga in ipairs(KEYS) do
     refused[#refused + 1] = i
     refused[#refused + 1] = code
   else
-    call('SETRANGE', saga, 43 + first, marks)
+    call('SETRANGE', saga, decimal[43 + first], marks)
   end
 end
 return refused

@@ -1,0 +1,179 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"sagabench/deploy/lab"
+	"sagabench/store"
+	"sagabench/store/groupcommit"
+)
+
+// BenchmarkDispatch compares the ways in which concurrent callers' changes can
+// reach the server: 64 or 256 callers each take sagas of two steps through their
+// three changes. It reports the CPU of both sides per saga, in µs, and the bytes
+// the server received. docs/adr/0002 rests on it.
+func BenchmarkDispatch(b *testing.B) {
+	autopipeline := func(options *redis.AutoPipelineOptions) func(testing.TB, *Store) applyOne {
+		return func(t testing.TB, s *Store) applyOne {
+			pipe, err := s.client.AutoPipelineWithOptions(options)
+			require.NoError(t, err)
+			return s.singly(pipe)
+		}
+	}
+	ways := []struct {
+		name string
+		make func(testing.TB, *Store) applyOne
+	}{
+		{"groupcommit", func(t testing.TB, s *Store) applyOne {
+			return committed(t, s, groupcommit.DefaultConfig())
+		}},
+		{"groupcommit-2-flushers", func(t testing.TB, s *Store) applyOne {
+			cfg := groupcommit.DefaultConfig()
+			cfg.Flushers = 2
+			return committed(t, s, cfg)
+		}},
+		{"connection-per-call", func(_ testing.TB, s *Store) applyOne { return s.singly(s.client) }},
+		{"autopipeline-ordered", autopipeline(&redis.AutoPipelineOptions{})},
+		{"autopipeline-unordered", autopipeline(&redis.AutoPipelineOptions{Unordered: true, MaxConcurrentBatches: 4})},
+		{"autopipeline-fullduplex", autopipeline(&redis.AutoPipelineOptions{FullDuplex: true})},
+	}
+	for _, way := range ways {
+		for _, callers := range []int{64, 256} {
+			b.Run(fmt.Sprintf("%s/callers=%d", way.name, callers), func(b *testing.B) {
+				server := lab.TestRedis(b, lab.RedisConfig{})
+				cfg := testConfig(server)
+				cfg.Conns = 64
+				s := open(b, cfg)
+				defer s.Close()
+				measureSagas(b, s, callers, way.make(b, s))
+			})
+		}
+	}
+}
+
+// BenchmarkShards shows what spreading sagas over more due indexes costs one
+// server.
+func BenchmarkShards(b *testing.B) {
+	for _, shards := range []int{1, 4, 8, 16, 64} {
+		b.Run(strconv.Itoa(shards), func(b *testing.B) {
+			server := lab.TestRedis(b, lab.RedisConfig{})
+			cfg := testConfig(server)
+			cfg.Shards = shards
+			s := open(b, cfg)
+			defer s.Close()
+			measureSagas(b, s, 64, committed(b, s, groupcommit.DefaultConfig()))
+		})
+	}
+}
+
+// applyOne is one caller's change, applied in one of the ways.
+type applyOne func(context.Context, store.Change) error
+
+func committed(t testing.TB, s *Store, cfg groupcommit.Config) applyOne {
+	c, err := groupcommit.New(s, cfg)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c.Apply
+}
+
+// singly makes every change a script call of its own, over whatever carries it.
+func (s *Store) singly(over redis.Cmdable) applyOne {
+	return func(ctx context.Context, change store.Change) error {
+		errs := make([]error, 1)
+		call := s.plan([]store.Change{change}, errs)[0]
+		args := make([]any, len(call.args))
+		for i, a := range call.args {
+			args[i] = a
+		}
+		call.cmd = over.EvalSha(ctx, call.script.SHA1, call.keys, args...)
+		s.settle(ctx, call, errs)
+		return errs[0]
+	}
+}
+
+func measureSagas(b *testing.B, s *Store, callers int, apply applyOne) {
+	ctx := b.Context()
+	before := serverCost(b, s)
+	cpu := ownCPU(b)
+	var next atomic.Int64
+	var group sync.WaitGroup
+	b.ResetTimer()
+	for range callers {
+		group.Go(func() {
+			for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
+				if err := oneSaga(ctx, apply, "saga-for-benchmark-"+strconv.FormatInt(n, 10)); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	b.StopTimer()
+	cpu = ownCPU(b) - cpu
+	after := serverCost(b, s)
+	n := float64(b.N)
+	b.ReportMetric(float64(cpu.Nanoseconds())/1e3/n, "client_us/saga")
+	b.ReportMetric((after.cpu-before.cpu)*1e6/n, "server_us/saga")
+	b.ReportMetric((after.bytes-before.bytes)/n, "bytes/saga")
+	b.ReportMetric((after.calls-before.calls)/n, "calls/saga")
+	b.ReportMetric((after.memory-before.memory)/n, "memory/saga")
+}
+
+func oneSaga(ctx context.Context, apply applyOne, gid string) error {
+	set := func(b store.Branch) []store.SetMark {
+		return []store.SetMark{{Branch: b, Mark: store.MarkSucceeded}}
+	}
+	for _, change := range []store.Change{
+		&store.Create{GID: gid, Body: []byte(`{"steps":[{},{}]}`), Steps: 2, Owner: "bench", Due: time.Minute},
+		&store.Transition{GID: gid, Epoch: 1, From: store.StatusSubmitted, To: store.StatusSubmitted, Marks: set(store.Action(0))},
+		&store.Transition{GID: gid, Epoch: 1, From: store.StatusSubmitted, To: store.StatusSucceeded, Marks: set(store.Action(1))},
+	} {
+		if err := apply(ctx, change); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cost is what the server says it has spent since it started.
+type cost struct{ cpu, bytes, calls, memory float64 }
+
+func serverCost(b *testing.B, s *Store) cost {
+	text, err := s.client.Info(b.Context(), "everything").Result()
+	require.NoError(b, err)
+	info := infoFields(text)
+	number := func(name string) float64 {
+		f, err := strconv.ParseFloat(info[name], 64)
+		require.NoError(b, err, name)
+		return f
+	}
+	var calls int
+	_, err = fmt.Sscanf(info["cmdstat_evalsha"], "calls=%d", &calls)
+	if err != nil && info["cmdstat_evalsha"] != "" {
+		require.NoError(b, err)
+	}
+	return cost{
+		cpu:    number("used_cpu_user") + number("used_cpu_sys"),
+		bytes:  number("total_net_input_bytes"),
+		calls:  float64(calls),
+		memory: number("used_memory"),
+	}
+}
+
+func ownCPU(b *testing.B) time.Duration {
+	var use syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &use))
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
+}
+
