@@ -40,13 +40,14 @@ type Create struct {
 }
 
 // Transition moves an unfinished saga on. It applies only to a saga that has
-// exactly this Epoch and the status From.
+// exactly this Epoch and the status From. A branch that the saga does not have
+// is ErrInvalid, like what Validate refuses.
 type Transition struct {
 	GID    string
 	Epoch  uint32
 	From   Status
 	To     Status // may be From; see Status.CanBecome
-	Marks  []SetMark
+	Marks  []SetMark // a branch once
 	Due    time.Duration // from now; 0 leaves it as it is, less than 0 is at once; not with a final To
 	Reason string        // replaces the record's, unless empty
 }
@@ -102,12 +103,17 @@ func (t *Transition) Validate() error {
 	case strings.IndexByte(t.Reason, 0) >= 0:
 		return invalid("reason: holds a zero byte")
 	}
-	for _, m := range t.Marks {
+	for i, m := range t.Marks {
 		if m.Branch < 0 || m.Branch >= 2*MaxSteps {
 			return invalid("branch: %d, must be 0 to %d", m.Branch, 2*MaxSteps-1)
 		}
 		if m.Mark != MarkSucceeded && m.Mark != MarkFailed {
 			return invalid("mark: %q, must be succeeded or failed", byte(m.Mark))
+		}
+		for _, other := range t.Marks[:i] {
+			if other.Branch == m.Branch {
+				return invalid("branch: %d is marked twice", m.Branch)
+			}
 		}
 	}
 	return nil

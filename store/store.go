@@ -11,8 +11,9 @@ import (
 type Store interface {
 	Applier
 
-	// Get reads one saga, or ErrNotFound. It sees every change acknowledged
-	// before the call.
+	// Get reads one saga. It sees every change acknowledged before the call. Of
+	// a gid that is not there the error is ErrNotFound, of one that cannot be
+	// ErrInvalid.
 	Get(ctx context.Context, gid string) (Record, error)
 
 	// List reads a page of the sagas that match. Sagas that are neither
@@ -21,8 +22,8 @@ type Store interface {
 	List(ctx context.Context, query Query) (Page, error)
 
 	// ClaimDue takes over up to limit unfinished sagas whose due time has
-	// passed, longest overdue first: it raises their epoch, names owner, and
-	// makes them due again after lease. No two calls get the same epoch of a
+	// passed, longest overdue first: it raises their epoch by one, names owner,
+	// and makes them due again after lease. No two calls get the same epoch of a
 	// saga. Fewer than limit do not mean that none is left when others claim at
 	// the same time. Records returned beside an error are claimed all the same.
 	ClaimDue(ctx context.Context, owner string, lease time.Duration, limit int) ([]Record, error)

@@ -1,0 +1,26 @@
+.DEFAULT_GOAL := help
+.PHONY: help deps test race lint bench fmt
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+deps: ## install the servers that the tests start, or say what to install
+	@sh deploy/deps.sh
+
+test: deps ## run all tests
+	go test ./...
+
+race: deps ## run all tests under the race detector
+	go test -race ./...
+
+lint: ## vet, gofumpt, staticcheck
+	go vet ./...
+	@echo go tool gofumpt -l .; files=$$(go tool gofumpt -l .) || exit; \
+	if [ -n "$$files" ]; then echo "not formatted, run make fmt:"; echo "$$files"; exit 1; fi
+	go tool staticcheck ./...
+
+bench: ## measure this machine on the embedded store
+	go run bench/main.go
+
+fmt: ## format the code
+	go tool gofumpt -w .

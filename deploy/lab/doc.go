@@ -1,0 +1,21 @@
+// Package lab starts and stops real servers for tests and benchmarks: from the
+// binaries on PATH, on free ports of the loopback interface, in temporary
+// directories.
+//
+// What it guarantees:
+//
+//   - A server that Start… returned answers: it was asked over the port that
+//     Addr names, and it was this server that answered.
+//   - A server that did not start leaves nothing behind, and the error holds
+//     its last words.
+//   - No server outlives the process that started it, not even when that one is
+//     killed with SIGKILL. Its temporary directory may; the next lab on the
+//     same host sweeps it.
+//
+// [Server] is the same for every kind of server; a kind, such as Redis,
+// contributes its command line and its own way of saying that it is ready.
+// Below it, [StartProcess] runs any program under the same rules.
+//
+// Installing the binaries is left to the user (make deps); [ErrNotInstalled]
+// says how. The content of a server is its client's affair.
+package lab

@@ -1,0 +1,182 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// RedisConfig says which Redis to start, and how.
+type RedisConfig struct {
+	Binary string // name on PATH or path; empty: redis-server
+
+	// Settings are the lines of a redis.conf: "appendonly": "yes". They add to
+	// and override the defaults: one port of the loopback interface, nothing
+	// kept on disk. A value of several lines makes several directives of one
+	// name; an empty value is Redis' "". The value of requirepass is the
+	// password itself, without quotes.
+	Settings map[string]string
+
+	// Dir is where Redis keeps its files; it is made when it does not exist.
+	// Empty: a temporary directory that Stop removes.
+	Dir string
+}
+
+// RedisServersVariable names the environment variable that lists further Redis
+// binaries for RedisBinaries, separated as in PATH.
+const RedisServersVariable = "SAGABENCH_REDIS_SERVERS"
+
+// ErrNotInstalled: there is no such server on this machine. The text says what
+// to install.
+var ErrNotInstalled = errors.New("not installed")
+
+const redisServer = "redis-server"
+
+// RedisBinaries lists the Redis servers that tests should run against: the one
+// on PATH, then those that RedisServersVariable names.
+func RedisBinaries() []string {
+	binaries := []string{redisServer}
+	for _, path := range filepath.SplitList(os.Getenv(RedisServersVariable)) {
+		if path != "" {
+			binaries = append(binaries, path)
+		}
+	}
+	return binaries
+}
+
+// StartRedis starts a Redis server and waits until it has loaded its data and
+// answers. The error is ErrNotInstalled without the binary, and holds the
+// server's own words when it refuses its settings.
+func StartRedis(ctx context.Context, cfg RedisConfig) (*Server, error) {
+	path, err := lookRedis(cfg.Binary)
+	if err != nil {
+		return nil, err
+	}
+	settings := map[string]string{
+		"bind":           "127.0.0.1",
+		"protected-mode": "yes",
+		"daemonize":      "no",
+		"loglevel":       "warning",
+		"save":           "",
+		"appendonly":     "no",
+	}
+	maps.Copy(settings, cfg.Settings)
+	port, err := redisPort(settings)
+	if err != nil {
+		return nil, err
+	}
+	password := settings["requirepass"]
+
+	e := engine{host: redisHost(settings), port: port}
+	e.url = func(addr string) string {
+		u := url.URL{Scheme: "redis", Host: addr}
+		if password != "" {
+			u.User = url.UserPassword("", password)
+		}
+		return u.String()
+	}
+	e.command = func(dir string, port int) ProcessConfig {
+		return ProcessConfig{
+			Path: path,
+			// From its standard input, Redis reads its configuration without a
+			// file in Dir and without the password in the process list.
+			Args:  []string{"-"},
+			Stdin: strings.NewReader(redisConf(settings, port)),
+			Dir:   dir,
+			Ready: func(ctx context.Context, p *Process) error {
+				return pingRedis(ctx, net.JoinHostPort(e.host, strconv.Itoa(port)), password, p.PID())
+			},
+		}
+	}
+	return startServer(ctx, cfg.Dir, e)
+}
+
+func lookRedis(binary string) (string, error) {
+	if binary == "" {
+		binary = redisServer
+	}
+	path, err := exec.LookPath(binary)
+	switch {
+	case err == nil:
+		return filepath.Abs(path) // it is run from another directory
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("%s is %w: run `make deps`, or install it (Debian, Ubuntu: "+
+			"apt-get install redis-server; macOS: brew install redis)", binary, ErrNotInstalled)
+	default:
+		return "", fmt.Errorf("find the Redis server: %w", err)
+	}
+}
+
+// redisConf writes the settings as a redis.conf.
+func redisConf(settings map[string]string, port int) string {
+	var conf strings.Builder
+	fmt.Fprintf(&conf, "port %d\n", port)
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		switch value := settings[name]; name {
+		case "port":
+		case "requirepass":
+			fmt.Fprintf(&conf, "%s %s\n", name, redisQuote(value))
+		default:
+			for line := range strings.SplitSeq(value, "\n") {
+				if line = strings.TrimSpace(line); line == "" {
+					line = `""`
+				}
+				fmt.Fprintf(&conf, "%s %s\n", name, line)
+			}
+		}
+	}
+	return conf.String()
+}
+
+// redisQuote makes one argument of a redis.conf line of value.
+func redisQuote(value string) string {
+	var quoted strings.Builder
+	quoted.WriteByte('"')
+	for _, c := range []byte(value) {
+		switch {
+		case c == '"' || c == '\\':
+			quoted.WriteByte('\\')
+			quoted.WriteByte(c)
+		case c < ' ' || c > '~':
+			fmt.Fprintf(&quoted, `\x%02x`, c)
+		default:
+			quoted.WriteByte(c)
+		}
+	}
+	quoted.WriteByte('"')
+	return quoted.String()
+}
+
+// redisPort is the port that the settings ask for; 0: any.
+func redisPort(settings map[string]string) (int, error) {
+	value, ok := settings["port"]
+	if !ok {
+		return 0, nil
+	}
+	port, err := strconv.Atoi(value)
+	if err != nil || port < 1 || port > 65535 {
+		return 0, fmt.Errorf("start Redis: port %q, must be 1 to 65535", value)
+	}
+	return port, nil
+}
+
+// redisHost is where to dial: the first address that Redis binds to.
+func redisHost(settings map[string]string) string {
+	host, _, _ := strings.Cut(settings["bind"], " ")
+	switch host {
+	case "", "*", "0.0.0.0":
+		return "127.0.0.1"
+	default:
+		return host
+	}
+}

@@ -1,0 +1,156 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Server is a running server. Its methods may be called from many goroutines.
+type Server struct {
+	engine    engine
+	dir       string
+	temporary bool // dir is ours to remove
+	port      int
+
+	mu      sync.Mutex
+	process *Process
+	stopped bool
+}
+
+// engine is what a kind of server adds to Server.
+type engine struct {
+	host    string // to dial
+	port    int    // to listen on; 0: any that is free
+	command func(dir string, port int) ProcessConfig
+	url     func(addr string) string
+}
+
+const (
+	startTimeout = 30 * time.Second // a big log to replay takes seconds
+	stopGrace    = 10 * time.Second
+	portTries    = 20
+)
+
+// errStopped is what Restart answers after Stop.
+var errStopped = errors.New("the server was stopped for good")
+
+// startServer starts a server in dir; with none, in a temporary directory.
+func startServer(ctx context.Context, dir string, e engine) (_ *Server, err error) {
+	s := &Server{engine: e, dir: dir, temporary: dir == ""}
+	if s.temporary {
+		s.dir, err = tempDir()
+	} else {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for range portTries {
+		if s.port, err = freePort(e); err != nil {
+			break
+		}
+		// Somebody may have taken the port since: then only the server's log
+		// says so, and another port may do.
+		if err = s.start(ctx); err == nil || e.port != 0 || !addressInUse(err) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.removeDir())
+	}
+	return s, nil
+}
+
+func (s *Server) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	process, err := StartProcess(ctx, s.engine.command(s.dir, s.port))
+	if err == nil {
+		s.process = process
+	}
+	return err
+}
+
+// Addr is the host and port that the server listens on. It never changes.
+func (s *Server) Addr() string {
+	return net.JoinHostPort(s.engine.host, strconv.Itoa(s.port))
+}
+
+// URL is the address with scheme and password, as clients take it. It never
+// changes.
+func (s *Server) URL() string { return s.engine.url(s.Addr()) }
+
+// Dir is where the server keeps its files.
+func (s *Server) Dir() string { return s.dir }
+
+// PID is the id of the server's process, of the last one after Kill or Stop.
+func (s *Server) PID() int { return s.current().PID() }
+
+// Log is the end of what the server wrote since its last start, some kilobytes.
+func (s *Server) Log() string { return s.current().Log() }
+
+// Signal sends sig to the server's process, for instance SIGSTOP and SIGCONT.
+func (s *Server) Signal(sig os.Signal) error { return s.current().Signal(sig) }
+
+func (s *Server) current() *Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process
+}
+
+// Stop ends the server for good: it asks it to, kills it when it does not, and
+// removes a temporary directory. The error says when the server had to be
+// killed or had ended badly before, other than by Kill. Stopping twice is
+// allowed.
+func (s *Server) Stop() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return nil
+	}
+	s.stopped = true
+	return errors.Join(s.process.Stop(stopGrace), s.removeDir())
+}
+
+// Kill ends the server as a crash would (SIGKILL). The directory stays, and
+// Restart starts it again.
+func (s *Server) Kill() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return errStopped
+	}
+	s.process.Kill()
+	return nil
+}
+
+// Restart starts the server again on the same port and directory, after Kill or
+// a crash, or after asking it to end when it still runs.
+func (s *Server) Restart(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return errStopped
+	}
+	_ = s.process.Stop(stopGrace) // however it ended, it is gone now
+	return s.start(ctx)
+}
+
+func (s *Server) removeDir() error {
+	if !s.temporary {
+		return nil
+	}
+	return os.RemoveAll(s.dir)
+}
+
+func addressInUse(err error) bool {
+	var failed *startError
+	return errors.As(err, &failed) &&
+		strings.Contains(strings.ToLower(failed.log), "address already in use")
+}

@@ -1,0 +1,106 @@
+//go:build unix
+
+package lab
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestStartServer_TakesAnotherPort_WhenItsOwnIsSnatched(t *testing.T) {
+	t.Parallel()
+	var ports []int
+	e := engine{host: "127.0.0.1", command: func(_ string, port int) ProcessConfig {
+		ports = append(ports, port)
+		script := "echo 'bind: Address already in use'; exit 1"
+		if len(ports) == 3 {
+			script = "echo up; exec sleep 60"
+		}
+		return ProcessConfig{
+			Path: "/bin/sh", Args: []string{"-c", script},
+			Ready: func(_ context.Context, p *Process) error {
+				if !strings.Contains(p.Log(), "up") {
+					return errors.New("not up")
+				}
+				return nil
+			},
+		}
+	}}
+	server, err := startServer(t.Context(), "", e)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, server.Stop()) }()
+	require.Len(t, ports, 3)
+	require.True(t, strings.HasSuffix(server.Addr(), ":"+strconv.Itoa(ports[2])))
+}
+
+func TestStartServer_LeavesNoDirectory_WhenItFails(t *testing.T) {
+	t.Parallel()
+	var dir string
+	_, err := startServer(t.Context(), "", engine{host: "127.0.0.1", command: func(d string, _ int) ProcessConfig {
+		dir = d
+		return ProcessConfig{Path: "/nowhere/program"}
+	}})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NotEmpty(t, dir)
+	require.NoDirExists(t, dir)
+}
+
+func TestSweep_RemovesOnlyWhatDeadLabsOfThisHostLeft(t *testing.T) {
+	t.Parallel()
+	ended := exec.Command("/bin/true")
+	require.NoError(t, ended.Run())
+	gone := strconv.Itoa(ended.Process.Pid)
+
+	parent := t.TempDir()
+	stale := filepath.Join(parent, dirPrefix()+gone+"-1")
+	kept := []string{
+		filepath.Join(parent, dirPrefix()+strconv.Itoa(os.Getpid())+"-1"),
+		filepath.Join(parent, dirPrefix()+"x-1"),
+		filepath.Join(parent, "sagabench-lab-ffffffff0-"+gone+"-1"),
+		filepath.Join(parent, "somebody-"+gone+"-1"),
+	}
+	for _, dir := range append(kept, stale) {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, "data"), 0o700))
+	}
+	sweep(parent)
+	require.NoDirExists(t, stale)
+	for _, dir := range kept {
+		require.DirExists(t, dir)
+	}
+}
+
+func TestWatchdog_KillsTheProcess_OnceItsStarterIsGone(t *testing.T) {
+	t.Parallel()
+	spared, doomed := exec.Command("/bin/sleep", "60"), exec.Command("/bin/sleep", "60")
+	require.NoError(t, spared.Start())
+	require.NoError(t, doomed.Start())
+
+	release, err := startWatchdog(spared.Process.Pid)
+	require.NoError(t, err)
+	release()
+
+	dog := watchdog(doomed.Process.Pid)
+	leash, err := dog.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, dog.Start())
+	require.NoError(t, leash.Close()) // as the kernel does when we die
+	require.NoError(t, dog.Wait())
+	require.ErrorContains(t, doomed.Wait(), "signal: killed")
+
+	require.NoError(t, spared.Process.Signal(os.Interrupt), "released, it should not bite")
+	require.ErrorContains(t, spared.Wait(), "signal: interrupt")
+}
+
+func TestLastLines_FitInOneLine(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, lastLines("", 2))
+	require.Equal(t, "b | c", lastLines("a\n\n b\nc", 2))
+}

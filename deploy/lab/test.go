@@ -1,0 +1,29 @@
+package lab
+
+import "context"
+
+// TB is what TestRedis needs of a *testing.T or *testing.B; this package does
+// not import testing, since programs link it.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// TestRedis starts a Redis server for one test and stops it when the test ends.
+// Without the binary it fails the test, saying what to install: a test that
+// skips shows nothing.
+func TestRedis(t TB, cfg RedisConfig) *Server {
+	t.Helper()
+	server, err := StartRedis(context.Background(), cfg)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Errorf("stop Redis: %v; it said: %s", err, lastLines(server.Log(), 20))
+		}
+	})
+	return server
+}

@@ -1,0 +1,114 @@
+package store
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestCreate_Validate(t *testing.T) {
+	good := func(change func(*Create)) *Create {
+		c := &Create{GID: "a-Z_9", Body: []byte(`{}`), Steps: 1, Owner: "me"}
+		change(c)
+		return c
+	}
+	for name, tt := range map[string]struct {
+		change *Create
+		names  string // what the error must name; empty: valid
+	}{
+		"good":              {good(func(*Create) {}), ""},
+		"longest":           {good(func(c *Create) { c.GID, c.Steps = strings.Repeat("g", MaxGIDBytes), MaxSteps }), ""},
+		"gid empty":         {good(func(c *Create) { c.GID = "" }), "gid"},
+		"gid too long":      {good(func(c *Create) { c.GID = strings.Repeat("g", MaxGIDBytes+1) }), "gid"},
+		"gid with braces":   {good(func(c *Create) { c.GID = "{a}" }), "gid"},
+		"gid with newline":  {good(func(c *Create) { c.GID = "a\nb" }), "gid"},
+		"owner with dash":   {good(func(c *Create) { c.Owner = "a-b" }), "owner"},
+		"owner too long":    {good(func(c *Create) { c.Owner = "ninechars" }), "owner"},
+		"no steps":          {good(func(c *Create) { c.Steps = 0 }), "steps"},
+		"too many steps":    {good(func(c *Create) { c.Steps = MaxSteps + 1 }), "steps"},
+		"body too large":    {good(func(c *Create) { c.Body = make([]byte, MaxBodyBytes+1) }), "body"},
+		"body with a zero":  {good(func(c *Create) { c.Body = []byte("a\x00b") }), "body"},
+		"body may be empty": {good(func(c *Create) { c.Body = nil }), ""},
+	} {
+		t.Run(name, func(t *testing.T) { requireNamed(t, tt.change.Validate(), tt.names) })
+	}
+}
+
+func TestTransition_Validate(t *testing.T) {
+	good := func(change func(*Transition)) *Transition {
+		tr := &Transition{GID: "g", Epoch: 1, From: StatusSubmitted, To: StatusSubmitted}
+		change(tr)
+		return tr
+	}
+	marks := func(m ...SetMark) *Transition { return good(func(tr *Transition) { tr.Marks = m }) }
+	for name, tt := range map[string]struct {
+		change *Transition
+		names  string
+	}{
+		"good":              {good(func(*Transition) {}), ""},
+		"two marks":         {marks(SetMark{0, MarkSucceeded}, SetMark{2, MarkFailed}), ""},
+		"a branch twice":    {marks(SetMark{3, MarkSucceeded}, SetMark{0, MarkSucceeded}, SetMark{3, MarkFailed}), "branch"},
+		"branch too low":    {marks(SetMark{-1, MarkSucceeded}), "branch"},
+		"branch too high":   {marks(SetMark{2 * MaxSteps, MarkSucceeded}), "branch"},
+		"pending mark":      {marks(SetMark{0, MarkPending}), "mark"},
+		"no epoch":          {good(func(tr *Transition) { tr.Epoch = 0 }), "epoch"},
+		"from a final":      {good(func(tr *Transition) { tr.From, tr.To = StatusFailed, StatusFailed }), "status"},
+		"backwards":         {good(func(tr *Transition) { tr.From = StatusAborting }), "status"},
+		"aborted, succeeds": {good(func(tr *Transition) { tr.From, tr.To = StatusAborting, StatusSucceeded }), "status"},
+		"no such status":    {good(func(tr *Transition) { tr.To = 'x' }), "status"},
+		"final and due":     {good(func(tr *Transition) { tr.To, tr.Due = StatusSucceeded, time.Second }), "due"},
+		"reason too long":   {good(func(tr *Transition) { tr.Reason = strings.Repeat("r", MaxReasonBytes+1) }), "reason"},
+		"reason with zero":  {good(func(tr *Transition) { tr.Reason = "a\x00" }), "reason"},
+	} {
+		t.Run(name, func(t *testing.T) { requireNamed(t, tt.change.Validate(), tt.names) })
+	}
+}
+
+func TestCheckBatch_RefusesAGidTwice(t *testing.T) {
+	one := &Transition{GID: "one", Epoch: 1, From: StatusSubmitted, To: StatusSubmitted}
+	two := &Transition{GID: "two", Epoch: 1, From: StatusSubmitted, To: StatusSubmitted}
+	errs, ok := CheckBatch([]Change{one, two, one})
+	require.False(t, ok)
+	require.NoError(t, errs[0])
+	require.NoError(t, errs[1])
+	requireNamed(t, errs[2], "gid")
+}
+
+func TestQuery_Check(t *testing.T) {
+	q, err := Query{}.Check()
+	require.NoError(t, err)
+	require.Equal(t, defaultListLimit, q.Limit)
+	for name, bad := range map[string]Query{
+		"limit":  {Limit: MaxListLimit + 1},
+		"status": {Status: 'x'},
+	} {
+		_, err := bad.Check()
+		requireNamed(t, err, name)
+	}
+}
+
+func TestStatus_CanBecome(t *testing.T) {
+	all := []Status{StatusSubmitted, StatusAborting, StatusSucceeded, StatusFailed}
+	want := map[Status]string{StatusSubmitted: "saSF", StatusAborting: "aF", StatusSucceeded: "", StatusFailed: ""}
+	for _, from := range all {
+		got := ""
+		for _, to := range all {
+			if from.CanBecome(to) {
+				got += string(rune(to))
+			}
+		}
+		require.Equal(t, want[from], got, from)
+	}
+}
+
+func requireNamed(t *testing.T, err error, field string) {
+	t.Helper()
+	if field == "" {
+		require.NoError(t, err)
+		return
+	}
+	require.ErrorIs(t, err, ErrInvalid)
+	require.ErrorContains(t, err, ": "+field+":")
+}
