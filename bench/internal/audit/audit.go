@@ -1,0 +1,175 @@
+// Package audit compares what clients were told with what the store holds, once
+// all is quiet. It trusts neither: an acknowledged saga must be there, ended, and
+// in the way the client was told; a failed one must be undone step by step.
+package audit
+
+import (
+	"context"
+	"fmt"
+
+	"sagabench/bench/internal/load"
+	"sagabench/bench/internal/report"
+	"sagabench/store"
+)
+
+// Result is what an audit found.
+type Result struct {
+	report.Check
+	// Findings holds the first MaxFindings violations in words, the store's
+	// own about its bookkeeping among them.
+	Findings []string
+	// Total is the number of findings, listed or not.
+	Total int
+	// Sagas is how many the store holds.
+	Sagas int64
+}
+
+// MaxFindings bounds Result.Findings.
+const MaxFindings = 20
+
+// Store reads the whole store, which must be quiet. Its memory is about 100
+// bytes per saga.
+func Store(ctx context.Context, s store.Store) (Result, error) {
+	a, err := read(ctx, s)
+	return a.result(), err
+}
+
+// Journal is Store, and compares what the load generator was told: the journal
+// in a result directory. Sagas of the store that are not in the journal (a request that
+// met an error may have left one) are audited as well.
+func Journal(ctx context.Context, s store.Store, dir string) (Result, error) {
+	a, err := read(ctx, s)
+	if err != nil {
+		return a.result(), err
+	}
+	if err := load.Acknowledged(dir, a.told); err != nil {
+		return a.result(), fmt.Errorf("reading what was acknowledged: %w", err)
+	}
+	return a.result(), nil
+}
+
+type audit struct {
+	status                                                  map[string]store.Status
+	acknowledged                                            int64
+	terminal, lost, bothOutcomes, uncompensated, unfinished int64
+	findings                                                []string
+	total                                                   int
+}
+
+func (a *audit) result() Result {
+	return Result{
+		Check: report.Check{
+			Acknowledged: a.acknowledged,
+			Terminal:     &a.terminal, Lost: &a.lost, BothOutcomes: &a.bothOutcomes,
+			Uncompensated: &a.uncompensated, Unfinished: &a.unfinished,
+		},
+		Findings: a.findings,
+		Total:    a.total,
+		Sagas:    int64(len(a.status)),
+	}
+}
+
+func (a *audit) found(count *int64, format string, args ...any) {
+	*count++
+	a.note(fmt.Sprintf(format, args...))
+}
+
+func (a *audit) note(finding string) {
+	a.total++
+	if len(a.findings) < MaxFindings {
+		a.findings = append(a.findings, finding)
+	}
+}
+
+func read(ctx context.Context, s store.Store) (*audit, error) {
+	a := &audit{status: make(map[string]store.Status)}
+	for query := (store.Query{Limit: 1000}); ; {
+		page, err := s.List(ctx, query)
+		if err != nil {
+			return a, fmt.Errorf("listing the store: %w", err)
+		}
+		for _, r := range page.Records {
+			a.record(r)
+		}
+		if query.Cursor = page.Next; page.Next == "" {
+			break
+		}
+	}
+	if v, ok := s.(store.Verifier); ok {
+		findings, err := v.Verify(ctx)
+		if err != nil {
+			return a, fmt.Errorf("verifying the store: %w", err)
+		}
+		for _, f := range findings {
+			a.note(f)
+		}
+	}
+	return a, nil
+}
+
+// record looks at one saga by itself. A listing may give it twice.
+func (a *audit) record(r store.Record) {
+	if _, twice := a.status[r.GID]; twice {
+		return
+	}
+	a.status[r.GID] = r.Status
+	if !r.Status.Final() {
+		a.unfinished++
+		return
+	}
+	a.terminal++
+	switch {
+	case r.Status == store.StatusSucceeded && (!allSucceeded(r.Marks) || anyCompensated(r.Marks)):
+		a.found(&a.bothOutcomes, "saga %s: succeeded, but its marks are %s", r.GID, r.Marks)
+	case r.Status == store.StatusFailed && allSucceeded(r.Marks):
+		a.found(&a.bothOutcomes, "saga %s: failed, but every action succeeded: %s", r.GID, r.Marks)
+	case r.Status == store.StatusFailed && !compensated(r.Marks):
+		a.found(&a.uncompensated, "saga %s: failed with a step left undone: %s", r.GID, r.Marks)
+	}
+}
+
+// told compares one acknowledgement.
+func (a *audit) told(gid string, told store.Status) error {
+	a.acknowledged++
+	switch is, there := a.status[gid]; {
+	case !there:
+		a.found(&a.lost, "saga %s: acknowledged as %v, and not in the store", gid, told)
+	case !is.Final():
+		a.found(&a.lost, "saga %s: acknowledged as %v, and %v in the store", gid, told, is)
+	case is != told:
+		a.found(&a.bothOutcomes, "saga %s: acknowledged as %v, and %v in the store", gid, told, is)
+	}
+	return nil
+}
+
+func allSucceeded(m store.Marks) bool {
+	for i := range m.Steps() {
+		if m.At(store.Action(i)) != store.MarkSucceeded {
+			return false
+		}
+	}
+	return true
+}
+
+func anyCompensated(m store.Marks) bool {
+	for i := range m.Steps() {
+		if m.At(store.Compensation(i)) != store.MarkPending {
+			return true
+		}
+	}
+	return false
+}
+
+// compensated reports whether every step that may have begun was undone: those
+// up to the first whose action did not succeed.
+func compensated(m store.Marks) bool {
+	for i := range m.Steps() {
+		if m.At(store.Compensation(i)) != store.MarkSucceeded {
+			return false
+		}
+		if m.At(store.Action(i)) != store.MarkSucceeded {
+			break
+		}
+	}
+	return true
+}

@@ -1,0 +1,100 @@
+// Package cli is the bench program's command line: it binds flags and settings to
+// the packages that do the work, and prints what they return. Results go to
+// stdout, all else to stderr.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/spf13/cobra"
+
+	"sagabench/internal/config"
+)
+
+// Exit codes.
+const (
+	exitOK      = 0
+	exitError   = 1 // nothing was measured, or it could not be written down
+	exitInvalid = 2 // a result was written, and it must not be relied on
+)
+
+// errInvalid ends a command whose report has already said what is wrong.
+var errInvalid = errors.New("the result is invalid")
+
+// Main runs the program and returns its exit code.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	logging.Disable() // the Redis client's own log: its errors reach us as such
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// The first Ctrl-C ends a command in order; a second one ends the program.
+	context.AfterFunc(ctx, stop)
+
+	a := &app{args: args, environ: os.Environ(), stdout: stdout, stderr: stderr}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	switch err := root.ExecuteContext(ctx); {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errInvalid):
+		return exitInvalid
+	default:
+		fmt.Fprintln(stderr, "bench:", strings.Join(strings.Fields(err.Error()), " "))
+		return exitError
+	}
+}
+
+// app is what the commands share.
+type app struct {
+	args           []string
+	environ        []string
+	stdout, stderr io.Writer
+
+	configFile string
+	out        string
+	options    config.Options // defaults, file, environment and flags, once a command runs
+	json       bool
+}
+
+func (a *app) root() *cobra.Command {
+	a.options = defaults()
+	root := &cobra.Command{
+		Use:   "bench [STORE]",
+		Short: "What distributed transactions cost on a storage backend, and whether each came out right",
+		Long: `bench runs sagas over a store, measures what they cost, and checks that none was lost.
+
+Without arguments it is bench run pebble: the embedded store, no server needed.
+bench STORE is bench serve STORE. A store is pebble, pebble:DIR, redis (as
+configured), or redis://[user:password@]host:port[/db], rediss:// for TLS.`,
+		Example: `  bench                                   the main job, on the embedded store
+  bench run redis --start --duration 30s  the same on a Redis started for it
+  bench redis                             a bench server, and how to drive it`,
+		Args:              cobra.MaximumNArgs(1),
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return a.serve(cmd.Context(), args[0])
+			}
+			return a.run(cmd.Context(), "pebble", false)
+		},
+	}
+	root.PersistentFlags().StringVar(&a.configFile, "config", "", "file of settings; conf.sample.yml lists them")
+	a.loadFlags(root)
+	a.scenarioFlags(root)
+	a.serverFlags(root)
+	root.AddCommand(a.serveCommand(), a.runCommand(), a.loadCommand(), a.checkCommand())
+	root.CompletionOptions.DisableDefaultCmd = true
+	return root
+}

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/bench/internal/audit"
+	"sagabench/bench/internal/load"
+	"sagabench/deploy/lab"
+	"sagabench/store"
+	"sagabench/store/open"
+)
+
+// Short enough for a test to wait for; the promises are relative to it.
+const lease = 2 * time.Second
+
+var shortLease = []string{
+	"SAGABENCH_COORDINATOR_LEASE=" + lease.String(),
+	"SAGABENCH_COORDINATOR_REQUEST_TIMEOUT=1s",
+}
+
+// The bench server is killed in the middle of a run whose branches are real
+// calls, and started again: whatever was acknowledged is there, and whatever was
+// begun is finished or compensated within a lease and two seconds.
+func TestServe_KilledUnderLoad(t *testing.T) {
+	t.Parallel()
+	redis := lab.TestRedis(t, lab.RedisConfig{})
+	for _, name := range []string{"pebble", redis.URL()} {
+		target, err := open.Parse(name, openConfig(t))
+		require.NoError(t, err)
+		t.Run(target.Driver, func(t *testing.T) {
+			t.Parallel()
+			p := newProgram(t, append(shortLease, "SAGABENCH_PEBBLE_DIR="+target.Config.Pebble.Dir)...)
+			listen := freeAddress(t)
+			s := p.serve(name, "--listen", listen, "--branches", "http", "--fail", "0.2", "--steps", "3")
+			dir := filepath.Join(t.TempDir(), "result")
+			halfWay := func() { s.kill() }
+			drive(t, s.url, dir, 2*time.Second, halfWay)
+
+			again := p.serve(name, "--listen", listen)
+			restarted := time.Now()
+			requireQuiet(t, again.url, restarted.Add(lease+2*time.Second))
+			again.stop()
+			requireWhole(t, target, dir)
+		})
+	}
+}
+
+// While Redis is away there are errors, afterwards none, and with every write
+// synced nothing acknowledged is lost.
+func TestServe_RedisRestartedUnderLoad(t *testing.T) {
+	t.Parallel()
+	redis := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}})
+	s := newProgram(t, shortLease...).serve(redis.URL(), "--listen", "127.0.0.1:0")
+	dir := filepath.Join(t.TempDir(), "away")
+	result := drive(t, s.url, dir, 2*time.Second, func() {
+		require.NoError(t, redis.Kill())
+		time.AfterFunc(500*time.Millisecond, func() { _ = redis.Restart(context.WithoutCancel(t.Context())) })
+	})
+	require.Positive(t, result.Errors, "nobody noticed that Redis was away")
+	require.Positive(t, result.Succeeded)
+
+	requireQuiet(t, s.url, time.Now().Add(lease+2*time.Second))
+	after := drive(t, s.url, filepath.Join(t.TempDir(), "back"), time.Second, func() {})
+	require.Zero(t, after.Errors, after.ErrorsByKind)
+	s.stop()
+	target, err := open.Parse(redis.URL(), openConfig(t))
+	require.NoError(t, err)
+	requireWhole(t, target, dir)
+}
+
+// drive sends a closed loop to a server, and calls halfWay in the middle of it.
+func drive(t *testing.T, url, dir string, duration time.Duration, halfWay func()) load.Result {
+	t.Helper()
+	cfg := load.Default()
+	cfg.Targets = []string{url + "/bench/saga"}
+	cfg.InFlight = 16
+	cfg.Warmup = 0
+	cfg.Duration = duration
+	cfg.Dir = dir
+	timer := time.AfterFunc(duration/2, halfWay)
+	defer timer.Stop()
+	result, err := load.Run(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Positive(t, result.Acknowledged)
+	return result
+}
+
+// requireQuiet waits until no saga is unfinished.
+func requireQuiet(t *testing.T, url string, deadline time.Time) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		n, err := metric(t.Context(), url, "sagabench_unfinished")
+		return err == nil && n == 0
+	}, time.Until(deadline), 20*time.Millisecond, "sagas are still unfinished")
+}
+
+// requireWhole audits a store that nobody uses any more against a journal.
+func requireWhole(t *testing.T, target open.Target, dir string) {
+	t.Helper()
+	s, err := target.Open(t.Context())
+	require.NoError(t, err)
+	defer s.Close()
+	found, err := audit.Journal(t.Context(), s, dir)
+	require.NoError(t, err)
+	require.Empty(t, found.Findings)
+	require.Zero(t, *found.Lost+*found.BothOutcomes+*found.Uncompensated+*found.Unfinished)
+	require.GreaterOrEqual(t, *found.Terminal, found.Acknowledged)
+	stats, err := s.Stats(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, store.Stats{}, stats)
+}
+
+func openConfig(t *testing.T) open.Config {
+	a := app{options: defaults()}
+	a.options.Pebble.Dir = filepath.Join(t.TempDir(), "data")
+	return a.openConfig()
+}
+
+// freeAddress is one that a server can be started on twice.
+func freeAddress(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}

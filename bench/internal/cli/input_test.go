@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/deploy/lab"
+	"sagabench/internal/config"
+)
+
+// Wrong input is answered by one line that names what is wrong, another exit
+// code than 0, and nothing written.
+func TestMain_RefusesWrongInput(t *testing.T) {
+	t.Parallel()
+	secured := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"requirepass": "topsecret"}})
+	evicting := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"maxmemory-policy": "allkeys-lru"}})
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { taken.Close() }) // the parallel tests outlive this function
+	unknownKey := filepath.Join(t.TempDir(), "unknown.yml")
+	require.NoError(t, os.WriteFile(unknownKey, []byte("redis:\n  prefiks: x\n"), 0o666))
+	badValue := filepath.Join(t.TempDir(), "bad.yml")
+	require.NoError(t, os.WriteFile(badValue, []byte("coordinator:\n  lease: soon\n"), 0o666))
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o666))
+
+	for name, tt := range map[string]struct {
+		args []string
+		env  string
+		says string
+	}{
+		"unknown store":         {[]string{"mongodb"}, "", `"mongodb" is none: want pebble`},
+		"unknown store, run":    {[]string{"run", "mongodb"}, "", `"mongodb" is none: want pebble`},
+		"no store":              {[]string{"run"}, "", "want one store"},
+		"two stores":            {[]string{"run", "redis", "pebble"}, "", "want one store"},
+		"unreachable Redis":     {[]string{"run", "redis://127.0.0.1:1"}, "", "redis at 127.0.0.1:1: dial"},
+		"unreachable, serve":    {[]string{"redis://127.0.0.1:1", "--listen", "127.0.0.1:0"}, "", "redis at 127.0.0.1:1: dial"},
+		"no password":           {[]string{"run", "redis://" + secured.Addr()}, "", "NOAUTH"},
+		"wrong password":        {[]string{"run", "redis://:topsecreX@" + secured.Addr()}, "", "WRONGPASS"},
+		"wrong URL":             {[]string{"run", "redis://:topsecreX@[host"}, "", "redis://[user:password@]host:port"},
+		"evicting Redis":        {[]string{"run", evicting.URL()}, "", "maxmemory-policy is allkeys-lru"},
+		"port in use":           {[]string{"serve", "pebble", "--listen", taken.Addr().String()}, "", taken.Addr().String() + " is in use"},
+		"public address":        {[]string{"serve", "pebble", "--listen", "0.0.0.0:0"}, "", "other machines reach"},
+		"no such address":       {[]string{"serve", "pebble", "--listen", "nonsense"}, "", "want HOST:PORT"},
+		"bad duration":          {[]string{"--duration", "tomorrow"}, "", "--duration"},
+		"no duration":           {[]string{"--duration", "0s"}, "", "duration"},
+		"bad rate":              {[]string{"--rate", "fast"}, "", `rate: "fast", want requests per time`},
+		"negative rate":         {[]string{"--rate", "-1/s"}, "", "rate"},
+		"nothing in flight":     {[]string{"--in-flight", "0"}, "", "in flight: 0"},
+		"no steps":              {[]string{"--steps", "0"}, "", "steps: 0, must be 1 to 1000"},
+		"too many steps":        {[]string{"--steps", "1001"}, "", "steps: 1001, must be 1 to 1000"},
+		"branches":              {[]string{"--branches", "some"}, "", `branches: "some"`},
+		"payload":               {[]string{"--payload", "-1"}, "", "payload: -1"},
+		"fail":                  {[]string{"--fail", "2"}, "", "fail: 2"},
+		"unknown flag":          {[]string{"--fast"}, "", "--fast"},
+		"unknown config key":    {[]string{"--config", unknownKey}, "", `unknown key "redis.prefiks"`},
+		"bad config value":      {[]string{"--config", badValue}, "", "coordinator.lease"},
+		"no config file":        {[]string{"--config", "nowhere.yml"}, "", "nowhere.yml"},
+		"unknown variable":      {nil, "SAGABENCH_REDIS_PREFIKS=x", "SAGABENCH_REDIS_PREFIKS"},
+		"bad variable":          {nil, "SAGABENCH_REDIS_SHARDS=many", "redis.shards"},
+		"lease too short":       {nil, "SAGABENCH_COORDINATOR_LEASE=1s", "lease: 1s"},
+		"prefix with braces":    {[]string{"run", "redis"}, "SAGABENCH_REDIS_SHARDS=0", "shards: 0"},
+		"directory is a file":   {[]string{"run", "pebble:" + file}, "", file},
+		"out is a file":         {[]string{"--out", file}, "", file},
+		"start without server":  {[]string{"run", "pebble", "--start"}, "", "--start"},
+		"load without target":   {[]string{"load"}, "", "--target"},
+		"load, bad target":      {[]string{"load", "--target", "localhost"}, "", `target "localhost`},
+		"load, nobody there":    {[]string{"load", "--target", "http://127.0.0.1:1", "--warmup", "50ms"}, "", "connection refused"},
+		"load, embedded store":  {[]string{"load", "pebble", "--target", "http://127.0.0.1:1"}, "", "held by its bench server"},
+		"check, nothing there":  {[]string{"check", "redis://127.0.0.1:1"}, "", "redis at 127.0.0.1:1"},
+		"check, unknown option": {[]string{"check", "pebble", "--fix"}, "", "--fix"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProgram(t)
+			if tt.env != "" {
+				p.env = []string{tt.env}
+			}
+			got := p.run(tt.args...)
+			require.Equal(t, exitError, got.code, got.stderr)
+			last := lastLine(got.stderr)
+			require.Contains(t, last, tt.says)
+			require.True(t, strings.HasPrefix(last, "bench: "), last)
+			require.NotContains(t, got.stderr, "topsecre")
+			require.NotContains(t, got.stderr, "goroutine")
+			require.Empty(t, got.stdout)
+			require.Empty(t, p.files())
+		})
+	}
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+func TestServe_ASecondServerOnTheSameDirectory(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	p.serve("pebble", "--listen", "127.0.0.1:0")
+	got := p.run("serve", "pebble", "--listen", "127.0.0.1:0")
+	require.Equal(t, exitError, got.code)
+	require.Contains(t, got.stderr, "in use")
+	require.Contains(t, got.stderr, dataDir)
+	require.Len(t, strings.Split(strings.TrimSpace(got.stderr), "\n"), 1)
+}
+
+func TestServe_RefusesWrongParameters(t *testing.T) {
+	t.Parallel()
+	s := newProgram(t).serve("pebble", "--listen", "127.0.0.1:0")
+	response, err := http.Get(s.url + "/bench/saga?steps=0")
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, http.StatusBadRequest, response.StatusCode)
+}
+
+// The sample lists every setting with its default.
+func TestSampleConfig_IsTheDefaults(t *testing.T) {
+	t.Parallel()
+	sample, err := config.Load(config.Options{}, "../../../conf.sample.yml", nil)
+	require.NoError(t, err)
+	require.Equal(t, defaults(), sample)
+}
+
+func TestParseRate(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]float64{"": 0, "0": 0, "500": 500, "500/s": 500, "30000/m": 500, "50/100ms": 500, "1.5/s": 1.5} {
+		got, err := parseRate(text)
+		require.NoError(t, err, text)
+		require.InDelta(t, want, got, 1e-9, text)
+	}
+	for _, text := range []string{"x", "-1", "1/", "1/0s", "1/x", "NaN", "1e12/s", "/s"} {
+		_, err := parseRate(text)
+		require.ErrorContains(t, err, "rate", text)
+	}
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// asProgram makes this test binary the bench program, so that the tests run it
+// as a user does: a process of its own, which starts itself as a child.
+const asProgram = "TEST_AS_BENCH_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// program is the bench program in an empty directory.
+type program struct {
+	t   *testing.T
+	dir string
+	env []string
+}
+
+func newProgram(t *testing.T, env ...string) program {
+	return program{t: t, dir: t.TempDir(), env: env}
+}
+
+type outcome struct {
+	stdout, stderr string
+	code           int
+}
+
+// command ends with the test, and at the latest after a minute.
+func (p program) command(args ...string) *exec.Cmd {
+	exe, err := os.Executable()
+	require.NoError(p.t, err)
+	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
+	p.t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, exe, args...)
+	cmd.Dir = p.dir
+	cmd.Env = append(append(os.Environ(), asProgram+"=1"), p.env...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 20 * time.Second
+	return cmd
+}
+
+func (p program) run(args ...string) outcome {
+	cmd := p.command(args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if cmd.ProcessState == nil {
+		require.NoError(p.t, err)
+	}
+	return outcome{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// files lists what is in the program's directory.
+func (p program) files() []string {
+	entries, err := os.ReadDir(p.dir)
+	require.NoError(p.t, err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// running is bench serve, running.
+type running struct {
+	program
+	cmd *exec.Cmd
+	url string
+	out *lines
+}
+
+// serve starts a bench server, and stops it when the test ends.
+func (p program) serve(args ...string) *running {
+	p.t.Helper()
+	s := &running{program: p, cmd: p.command(append([]string{"serve"}, args...)...), out: newLines()}
+	s.cmd.Stdout, s.cmd.Stderr = s.out, os.Stderr
+	require.NoError(p.t, s.cmd.Start())
+	p.t.Cleanup(func() { s.stop() })
+	ctx, cancel := context.WithTimeout(p.t.Context(), 30*time.Second)
+	defer cancel()
+	line, err := s.out.find(ctx, servingPrefix)
+	require.NoError(p.t, err, "the server did not start")
+	s.url = strings.TrimPrefix(line, servingPrefix)
+	return s
+}
+
+func (s *running) stop() {
+	if s.cmd.ProcessState == nil {
+		_ = s.cmd.Process.Signal(syscall.SIGTERM)
+		_ = s.cmd.Wait()
+	}
+}
+
+// kill ends the server as a crash would.
+func (s *running) kill() {
+	require.NoError(s.t, s.cmd.Process.Kill())
+	_ = s.cmd.Wait()
+}

@@ -1,0 +1,35 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+
+	"sagabench/bench/internal/report"
+	"sagabench/store/open"
+)
+
+// Load drives bench servers that already run. The store behind them, when it is
+// known, is measured and audited; it is left as it is. An embedded store is held
+// by its server, so it cannot be.
+func Load(ctx context.Context, cfg Config, servers []string, target *open.Target) (report.Summary, error) {
+	t := &trial{cfg: cfg, target: target, topology: fmt.Sprintf("load on this machine, %d bench servers that ran before", len(servers))}
+	for _, s := range servers {
+		t.shared = t.shared || local(s)
+	}
+	if target != nil {
+		t.shared = t.shared || local(target.Config.Redis.URL)
+		if err := t.inspect(ctx); err != nil {
+			return report.Summary{}, err
+		}
+	}
+	if err := makeDir(cfg.Dir); err != nil {
+		return report.Summary{}, err
+	}
+	if err := t.drive(ctx, servers); err != nil && t.result.Elapsed == 0 {
+		t.discard(ctx, false)
+		return report.Summary{}, err
+	} else if err != nil {
+		t.result.Incomplete = err.Error()
+	}
+	return t.finish(ctx, false)
+}

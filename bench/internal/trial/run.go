@@ -1,0 +1,142 @@
+package trial
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sagabench/bench/internal/report"
+	"sagabench/deploy/lab"
+	"sagabench/store/open"
+)
+
+// Child is how to start a bench server that listens on a free port and prints
+// Announce and its URL on a line of stdout.
+type Child struct {
+	Path string
+	Args []string
+	// Env gives the environment with which it uses the store of a run.
+	Env      func(open.Target) []string
+	Announce string
+}
+
+// Limits of a child's life. A store with much in it takes a while to open.
+const (
+	startTimeout = 30 * time.Second
+	stopGrace    = 15 * time.Second
+)
+
+// Run starts a bench server on the store, drives it, stops it and audits the
+// store. A Redis gets a prefix of its own, which is wiped at the end; an
+// embedded store without a directory gets one that is removed.
+func Run(ctx context.Context, cfg Config, target open.Target, child Child) (report.Summary, error) {
+	embedded := target.Driver == open.Pebble
+	fresh := embedded && target.Config.Pebble.Dir == ""
+	t := &trial{cfg: cfg, target: &target, shared: true, topology: "load and app with its embedded store on one machine, in two processes"}
+	if !embedded {
+		target.Config.Redis.Prefix = "b" + rand.Text()[:7] // short: it is in every key
+		t.shared, t.topology = true, "load and app on one machine, store on another"
+		if local(target.Config.Redis.URL) {
+			t.topology = "load, app and store on one machine, in three processes"
+		}
+	}
+	if !fresh {
+		if err := t.inspect(ctx); err != nil {
+			return report.Summary{}, err
+		}
+	}
+	if err := makeDir(cfg.Dir); err != nil {
+		return report.Summary{}, err
+	}
+	if fresh {
+		target.Config.Pebble.Dir = storeDir(cfg.Dir)
+		defer os.RemoveAll(target.Config.Pebble.Dir)
+		if err := t.inspect(ctx); err != nil {
+			return report.Summary{}, err
+		}
+	}
+	if err := t.withServer(ctx, child); err != nil && t.result.Elapsed == 0 {
+		t.discard(ctx, !embedded)
+		return report.Summary{}, err
+	} else if err != nil {
+		t.result.Incomplete = err.Error()
+	}
+	return t.finish(ctx, !embedded)
+}
+
+// withServer drives a child from its start to its end.
+func (t *trial) withServer(ctx context.Context, child Child) (err error) {
+	t.status("starting the bench server")
+	logFile, err := os.Create(filepath.Join(t.cfg.Dir, "server.log"))
+	if err != nil {
+		return err
+	}
+	defer closeLog(logFile)
+	var serverURL string
+	start, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	process, err := lab.StartProcess(start, lab.ProcessConfig{
+		Path: child.Path, Args: child.Args, Env: child.Env(*t.target), Stderr: logFile,
+		Ready: func(_ context.Context, p *lab.Process) error {
+			for line := range strings.Lines(p.Log()) {
+				if u, ok := strings.CutPrefix(strings.TrimSpace(line), child.Announce); ok {
+					serverURL = u
+					return nil
+				}
+			}
+			return errNoServer
+		},
+	})
+	if err != nil {
+		return err
+	}
+	t.probe.AppPIDs = []int{process.PID()}
+
+	driving, stop := context.WithCancel(ctx)
+	defer stop()
+	stopped := make(chan struct{})
+	go func() {
+		select {
+		case <-process.Done(): // there is nobody left to drive
+			stop()
+		case <-stopped:
+		}
+	}()
+	err = t.drive(driving, []string{serverURL})
+	close(stopped)
+	select {
+	case <-process.Done():
+		t.died = fmt.Sprintf("the bench server ended in the middle: %v", process.Wait())
+	default:
+		t.status("stopping the bench server")
+		if stopErr := process.Stop(stopGrace); err == nil {
+			err = stopErr
+		}
+	}
+	return err
+}
+
+// closeLog removes a log that holds nothing.
+func closeLog(f *os.File) {
+	info, err := f.Stat()
+	f.Close()
+	if err == nil && info.Size() == 0 {
+		os.Remove(f.Name())
+	}
+}
+
+// local reports whether a URL's host is this machine.
+func local(raw string) bool {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}

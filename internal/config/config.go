@@ -1,0 +1,153 @@
+// Package config reads the settings of the bench program: built-in defaults,
+// overridden by a file, overridden by the environment. conf.sample.yml in the
+// project's root lists every key with its default and meaning; a test keeps the
+// two alike.
+//
+// A setting redis.url is the environment's SAGABENCH_REDIS_URL. A key or variable
+// that is none of ours is an error, for it is most likely a misspelt one.
+package config
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/knadh/koanf/parsers/yaml"
+	"github.com/knadh/koanf/providers/rawbytes"
+	"github.com/knadh/koanf/providers/structs"
+	"github.com/knadh/koanf/v2"
+)
+
+// EnvPrefix begins every variable that is a setting.
+const EnvPrefix = "SAGABENCH_"
+
+// Options are all settings.
+type Options struct {
+	Store struct {
+		Retention time.Duration `koanf:"retention"`
+	} `koanf:"store"`
+	Pebble struct {
+		Dir  string `koanf:"dir"`
+		Sync bool   `koanf:"sync"`
+	} `koanf:"pebble"`
+	Redis struct {
+		URL     string        `koanf:"url"`
+		Prefix  string        `koanf:"prefix"`
+		Shards  int           `koanf:"shards"`
+		Timeout time.Duration `koanf:"timeout"`
+		Conns   int           `koanf:"conns"`
+	} `koanf:"redis"`
+	Coordinator struct {
+		Lease          time.Duration `koanf:"lease"`
+		RequestTimeout time.Duration `koanf:"request_timeout"`
+		RetryInterval  time.Duration `koanf:"retry_interval"`
+		PollInterval   time.Duration `koanf:"poll_interval"`
+		MaxRecovering  int           `koanf:"max_recovering"`
+		BranchAllow    []string      `koanf:"branch_allow"`
+	} `koanf:"coordinator"`
+	GroupCommit struct {
+		MaxBatch int           `koanf:"max_batch"`
+		MaxQueue int           `koanf:"max_queue"`
+		Flushers int           `koanf:"flushers"`
+		Timeout  time.Duration `koanf:"timeout"`
+	} `koanf:"group_commit"`
+	Server struct {
+		Listen string `koanf:"listen"`
+		Public bool   `koanf:"public"`
+		Pprof  bool   `koanf:"pprof"`
+	} `koanf:"server"`
+	Load struct {
+		InFlight int           `koanf:"in_flight"`
+		Rate     string        `koanf:"rate"`
+		Duration time.Duration `koanf:"duration"`
+		Warmup   time.Duration `koanf:"warmup"`
+	} `koanf:"load"`
+	Scenario struct {
+		Steps    int     `koanf:"steps"`
+		Branches string  `koanf:"branches"`
+		Payload  int     `koanf:"payload"`
+		Fail     float64 `koanf:"fail"`
+	} `koanf:"scenario"`
+}
+
+// Load returns the defaults with the file, unless its name is empty, and then
+// the environment laid over them. Errors name the file or variable and the key.
+func Load(defaults Options, file string, environ []string) (Options, error) {
+	merged := koanf.New(".")
+	if err := merged.Load(structs.Provider(defaults, "koanf"), nil); err != nil {
+		return Options{}, fmt.Errorf("the defaults: %w", err)
+	}
+	known := merged.Keys()
+	if file != "" {
+		if err := loadFile(merged, known, file); err != nil {
+			return Options{}, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	if err := loadEnvironment(merged, known, environ); err != nil {
+		return Options{}, err
+	}
+	var o Options
+	err := merged.UnmarshalWithConf("", &o, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
+		TagName:          "koanf",
+		WeaklyTypedInput: true, // the environment knows only text
+		DecodeHook: mapstructure.ComposeDecodeHookFunc(
+			mapstructure.StringToTimeDurationHookFunc(), mapstructure.StringToSliceHookFunc(",")),
+		Result: &o,
+	}})
+	if err != nil {
+		return Options{}, fmt.Errorf("configuration: %s", strings.Join(strings.Fields(err.Error()), " "))
+	}
+	return o, nil
+}
+
+func loadFile(into *koanf.Koanf, known []string, file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	read := koanf.New(".")
+	if err := read.Load(rawbytes.Provider(text), yaml.Parser()); err != nil {
+		return err
+	}
+	for _, key := range read.Keys() {
+		if slices.Contains(known, key) {
+			continue
+		}
+		isSection := func(k string) bool { return strings.HasPrefix(k, key+".") }
+		if read.Get(key) == nil && slices.ContainsFunc(known, isSection) {
+			read.Delete(key) // a section with nothing in it
+			continue
+		}
+		return fmt.Errorf("unknown key %q: conf.sample.yml lists all there are", key)
+	}
+	return into.Merge(read)
+}
+
+func loadEnvironment(into *koanf.Koanf, known []string, environ []string) error {
+	keys := make(map[string]string, len(known))
+	for _, key := range known {
+		keys[Variable(key)] = key
+	}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, EnvPrefix) {
+			continue
+		}
+		key, ok := keys[name]
+		if !ok {
+			return fmt.Errorf("environment: unknown variable %s: conf.sample.yml lists all keys; redis.url is %s", name, Variable("redis.url"))
+		}
+		if err := into.Set(key, value); err != nil {
+			return fmt.Errorf("environment: %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Variable is the environment variable of a key.
+func Variable(key string) string {
+	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+}

@@ -1,0 +1,106 @@
+// Package layout holds the tests of the project's shape: who may import whom.
+package layout
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "sagabench/"
+
+// rules say which packages of ours a package may import; test files are free.
+// A path that ends in / means all below it.
+var rules = []struct {
+	of     string
+	may    []string
+	reason string
+}{
+	{"store", nil, "the contract knows no engine"},
+	{"store/storetest", []string{"store"}, "the suite knows only the contract"},
+	{"store/groupcommit", []string{"store"}, "batching knows no engine"},
+	{"store/redisstore", []string{"store", "lua"}, "a backend knows the contract"},
+	{"store/pebblestore", []string{"store"}, "a backend knows the contract"},
+	{"store/open", []string{"store", "store/"}, "the one package that knows all backends"},
+	{"lua", nil, "scripts are text"},
+	{"saga", []string{"store", "store/groupcommit"}, "the coordinator works over any store"},
+	{"deploy/lab", nil, "it starts servers and knows nothing of what they are for"},
+	{"internal/config", nil, "options are handed on as each package's own struct"},
+	{"bench/internal/cli", []string{"store/open", "store/pebblestore", "store/redisstore", "store", "saga", "deploy/lab", "internal/config", "bench/internal/"}, ""},
+	{"bench/internal/", []string{"store", "store/open", "saga", "lua", "deploy/lab", "bench/internal/", "store/groupcommit"}, "only the command line reads the configuration"},
+	{"bench", []string{"bench/internal/cli"}, "main hands its arguments on"},
+}
+
+// standardOnly import nothing beyond the standard library and, by the rules
+// above, us.
+var standardOnly = []string{"store", "store/groupcommit", "lua"}
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+}
+
+func TestImports_FollowTheRules(t *testing.T) {
+	for _, p := range list(t) {
+		path := strings.TrimPrefix(p.ImportPath, module)
+		rule := -1
+		for i, r := range rules {
+			if matches(r.of, path) {
+				rule = i
+				break
+			}
+		}
+		if rule < 0 {
+			require.Empty(t, p.Imports, "%s has no rule: add one", path)
+			continue
+		}
+		for _, imported := range p.Imports {
+			ours, isOurs := strings.CutPrefix(imported, module)
+			switch {
+			case isOurs:
+				require.True(t, anyMatches(rules[rule].may, ours), "%s imports %s: %s", path, ours, rules[rule].reason)
+			case anyMatches(standardOnly, path):
+				require.NotContains(t, strings.Split(imported, "/")[0], ".", "%s imports %s: it needs only the standard library", path, imported)
+			}
+		}
+	}
+}
+
+func matches(pattern, path string) bool {
+	if strings.HasSuffix(pattern, "/") {
+		return strings.HasPrefix(path, pattern)
+	}
+	return path == pattern
+}
+
+func anyMatches(patterns []string, path string) bool {
+	for _, p := range patterns {
+		if matches(p, path) {
+			return true
+		}
+	}
+	return false
+}
+
+func list(t *testing.T) []goPackage {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", module+"...").Output()
+	require.NoError(t, err)
+	var packages []goPackage
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p goPackage
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else {
+			require.NoError(t, err)
+		}
+		packages = append(packages, p)
+	}
+	require.Greater(t, len(packages), len(rules)-2, "go list found too few packages")
+	return packages
+}

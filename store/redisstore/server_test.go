@@ -1,0 +1,269 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/deploy/lab"
+	"sagabench/store"
+)
+
+func TestOpen_RefusesWhatItCannotUse(t *testing.T) {
+	t.Parallel()
+	server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"requirepass": "letmein"}})
+	base := testConfig(server)
+	for name, tt := range map[string]struct {
+		change func(*Config)
+		is     error
+		says   string
+	}{
+		"no server":         {func(c *Config) { c.URL = "redis://127.0.0.1:1" }, nil, "127.0.0.1:1"},
+		"no password":       {func(c *Config) { c.URL = "redis://" + server.Addr() }, nil, "NOAUTH"},
+		"wrong password":    {func(c *Config) { c.URL = "redis://:wrong@" + server.Addr() }, nil, "WRONGPASS"},
+		"no URL":            {func(c *Config) { c.URL = "://letmein" }, store.ErrInvalid, "url"},
+		"prefix with brace": {func(c *Config) { c.Prefix = "a{b}" }, store.ErrInvalid, "prefix"},
+		"no shards":         {func(c *Config) { c.Shards = 0 }, store.ErrInvalid, "shards"},
+		"too many shards":   {func(c *Config) { c.Shards = MaxShards + 1 }, store.ErrInvalid, "shards"},
+		"retention":         {func(c *Config) { c.Retention = -1 }, store.ErrInvalid, "retention"},
+		"timeout":           {func(c *Config) { c.Timeout = 0 }, store.ErrInvalid, "timeout"},
+		"conns":             {func(c *Config) { c.Conns = 0 }, store.ErrInvalid, "conns"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := base
+			tt.change(&cfg)
+			_, err := Open(t.Context(), cfg)
+			require.ErrorContains(t, err, tt.says)
+			require.NotContains(t, err.Error(), "\n")
+			require.NotContains(t, err.Error(), "letmein")
+			if tt.is != nil {
+				require.ErrorIs(t, err, tt.is)
+			}
+		})
+	}
+	keys, err := open(t, base).client.Keys(t.Context(), "*").Result()
+	require.NoError(t, err)
+	require.Len(t, keys, 1, "only the layout of the store just opened")
+}
+
+func TestOpen_RefusesAServerThatMayEvict(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []string{"allkeys-lru", "volatile-ttl", "allkeys-random"} {
+		server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"maxmemory-policy": policy}})
+		_, err := Open(t.Context(), testConfig(server))
+		require.ErrorIs(t, err, store.ErrUnsafe)
+		require.ErrorContains(t, err, policy)
+		require.ErrorContains(t, err, "noeviction")
+	}
+}
+
+func TestOpen_RefusesAnotherNumberOfShards(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(lab.TestRedis(t, lab.RedisConfig{}))
+	open(t, cfg).Close()
+	cfg.Shards++
+	_, err := Open(t.Context(), cfg)
+	require.ErrorIs(t, err, store.ErrUnsafe)
+	require.ErrorContains(t, err, "shards=8")
+	cfg.Shards--
+	open(t, cfg).Close()
+}
+
+func TestApply_LoadsForgottenScriptsAgain(t *testing.T) {
+	t.Parallel()
+	s := open(t, testConfig(lab.TestRedis(t, lab.RedisConfig{})))
+	defer s.Close()
+	for i := range 3 {
+		// The batch needs three scripts, so the pipeline meets NOSCRIPT thrice.
+		prepared := []store.Change{create(2 * i), create(2*i + 1)}
+		requireApplied(t, s, prepared)
+		require.NoError(t, s.client.ScriptFlush(t.Context()).Err())
+		requireApplied(t, s, []store.Change{create(100 + i), finish(2 * i), mark(2*i + 1)})
+	}
+	_, err := s.ClaimDue(t.Context(), "other", time.Minute, 10)
+	require.NoError(t, err)
+	require.NoError(t, s.client.ScriptFlush(t.Context()).Err())
+	_, err = s.ClaimDue(t.Context(), "other", time.Minute, 10)
+	require.NoError(t, err)
+}
+
+func TestApply_AcrossARestartLosesNothing(t *testing.T) {
+	t.Parallel()
+	server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}})
+	s := open(t, testConfig(server))
+	defer s.Close()
+	requireApplied(t, s, []store.Change{create(1), create(2)})
+	require.NoError(t, server.Kill())
+	for _, err := range s.Apply(t.Context(), []store.Change{finish(1), mark(2)}) {
+		require.Error(t, err)
+		require.ErrorContains(t, err, server.Addr())
+	}
+	_, err := s.Get(t.Context(), gid(1))
+	require.Error(t, err)
+	require.NotErrorIs(t, err, store.ErrNotFound)
+
+	require.NoError(t, server.Restart(t.Context()))
+	// Connections from before are dead; each may cost one error.
+	require.Eventually(t, func() bool {
+		_, err := s.Get(t.Context(), gid(1))
+		return err == nil
+	}, 10*time.Second, 10*time.Millisecond)
+	requireApplied(t, s, []store.Change{finish(1), mark(2)})
+	settings, err := s.Settings(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, store.D3, settings.Durability)
+}
+
+func TestApply_OutOfMemoryWritesNothing(t *testing.T) {
+	t.Parallel()
+	server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"maxmemory": "6mb"}})
+	s := open(t, testConfig(server))
+	defer s.Close()
+	var refused error
+	n := 0
+	for ; refused == nil; n++ {
+		require.Less(t, n, 100, "the server never ran out of memory")
+		c := create(n).(*store.Create)
+		c.Body = []byte(strings.Repeat("x", 256<<10))
+		refused = s.Apply(t.Context(), []store.Change{c})[0]
+	}
+	require.ErrorContains(t, refused, "out of memory")
+	_, err := s.Get(t.Context(), gid(n-1))
+	require.ErrorIs(t, err, store.ErrNotFound)
+	findings, err := s.Verify(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, findings)
+	// What was there before can be read, and goes on when there is memory again.
+	require.NoError(t, s.client.ConfigSet(t.Context(), "maxmemory", "0").Err())
+	requireApplied(t, s, []store.Change{finish(0)})
+}
+
+func TestSettings_ReadsTheDurabilityClass(t *testing.T) {
+	t.Parallel()
+	for want, settings := range map[store.Durability]map[string]string{
+		store.D0: {},
+		store.D1: {"save": "900 1"},
+		store.D2: {"appendonly": "yes", "appendfsync": "everysec"},
+		store.D3: {"appendonly": "yes", "appendfsync": "always"},
+	} {
+		t.Run(want.String(), func(t *testing.T) {
+			s := open(t, testConfig(lab.TestRedis(t, lab.RedisConfig{Settings: settings})))
+			defer s.Close()
+			got, err := s.Settings(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, want, got.Durability, got.Values)
+		})
+	}
+}
+
+func TestSettings_WithoutTheRightToConfig(t *testing.T) {
+	t.Parallel()
+	server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{
+		"appendonly": "yes", "appendfsync": "always", "rename-command": `CONFIG ""`,
+	}})
+	s := open(t, testConfig(server))
+	defer s.Close()
+	got, err := s.Settings(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, unreadable, got.Values["appendfsync"])
+	require.Equal(t, store.D2, got.Durability, "the lower class when it is not known")
+}
+
+func TestWipe_LeavesOtherKeysAlone(t *testing.T) {
+	t.Parallel()
+	server := lab.TestRedis(t, lab.RedisConfig{})
+	s, other := open(t, testConfig(server)), open(t, testConfig(server))
+	defer s.Close()
+	defer other.Close()
+	requireApplied(t, s, []store.Change{create(1), create(2)})
+	requireApplied(t, other, []store.Change{create(1)})
+	require.NoError(t, s.client.Set(t.Context(), s.cfg.Prefix+":of-somebody-else", "x", 0).Err())
+
+	require.NoError(t, s.Wipe(t.Context()))
+	_, err := s.Get(t.Context(), gid(1))
+	require.ErrorIs(t, err, store.ErrNotFound)
+	_, err = other.Get(t.Context(), gid(1))
+	require.NoError(t, err)
+	require.EqualValues(t, 1, s.client.Exists(t.Context(), s.cfg.Prefix+":of-somebody-else").Val())
+	requireApplied(t, s, []store.Change{create(1)})
+}
+
+func TestVerify_FindsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	for name, harm := range map[string]func(*Store) error{
+		"unfinished, and not in the due index": func(s *Store) error {
+			return s.client.ZRem(ctx, s.indexKey(s.shard(gid(1))), s.sagaKey(gid(1))).Err()
+		},
+		"unfinished, and expires": func(s *Store) error {
+			return s.client.Expire(ctx, s.sagaKey(gid(1)), time.Hour).Err()
+		},
+		"ended, and would be kept for ever": func(s *Store) error {
+			return s.client.Persist(ctx, s.sagaKey(gid(2))).Err()
+		},
+		"in the due index, and not": func(s *Store) error {
+			return s.client.Del(ctx, s.sagaKey(gid(1))).Err()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, testConfig(lab.TestRedis(t, lab.RedisConfig{})))
+			defer s.Close()
+			requireApplied(t, s, []store.Change{create(1), create(2)})
+			requireApplied(t, s, []store.Change{finish(2)})
+			findings, err := s.Verify(ctx)
+			require.NoError(t, err)
+			require.Empty(t, findings)
+			require.NoError(t, harm(s))
+			findings, err = s.Verify(ctx)
+			require.NoError(t, err)
+			require.Len(t, findings, 1)
+			require.Contains(t, findings[0], name)
+		})
+	}
+}
+
+func TestClaimDue_CleansTheIndexOfWhatIsGone(t *testing.T) {
+	t.Parallel()
+	s := open(t, testConfig(lab.TestRedis(t, lab.RedisConfig{})))
+	defer s.Close()
+	c := create(1).(*store.Create)
+	c.Due = 0
+	requireApplied(t, s, []store.Change{c})
+	require.NoError(t, s.client.Del(t.Context(), s.sagaKey(gid(1))).Err())
+	claimed, err := s.ClaimDue(t.Context(), "me", time.Minute, 10)
+	require.NoError(t, err)
+	require.Empty(t, claimed)
+	findings, err := s.Verify(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, findings)
+}
+
+// The changes of these tests are about sagas of two steps, known by a number.
+
+func gid(n int) string { return fmt.Sprintf("saga-%d", n) }
+
+func create(n int) store.Change {
+	return &store.Create{GID: gid(n), Body: []byte(`{"steps":[{},{}]}`), Steps: 2, Owner: "test", Due: time.Minute}
+}
+
+func mark(n int) store.Change {
+	return &store.Transition{
+		GID: gid(n), Epoch: 1, From: store.StatusSubmitted, To: store.StatusSubmitted,
+		Marks: []store.SetMark{{Branch: 0, Mark: store.MarkSucceeded}},
+	}
+}
+
+func finish(n int) store.Change {
+	return &store.Transition{GID: gid(n), Epoch: 1, From: store.StatusSubmitted, To: store.StatusSucceeded}
+}
+
+func requireApplied(t *testing.T, s store.Applier, changes []store.Change) {
+	t.Helper()
+	for i, err := range s.Apply(context.WithoutCancel(t.Context()), changes) {
+		require.NoError(t, err, "change %d", i)
+	}
+}
