@@ -40,7 +40,8 @@ func DefaultConfig() Config {
 	}
 }
 
-func (c Config) validate() error {
+// Validate checks the configuration; its error names the field.
+func (c Config) Validate() error {
 	for _, f := range []struct {
 		name  string
 		value time.Duration

@@ -22,7 +22,14 @@ var ErrUnknown = errors.New("the store did not confirm the saga")
 // Result is how a saga ended.
 type Result struct {
 	Status store.Status // final
-	Reason string       // why it failed
+	Reason string       // if it failed: why it was aborted, or what last held up its compensation
+}
+
+func resultOf(status store.Status, reason string) Result {
+	if status == store.StatusSucceeded {
+		reason = "" // it may have been put off before
+	}
+	return Result{Status: status, Reason: reason}
 }
 
 // Coordinator runs sagas over a store. Its methods may be called from many
@@ -49,7 +56,7 @@ type Coordinator struct {
 // New starts a coordinator over a store, which must outlive it: it takes over
 // due sagas from now on. Call Close when done.
 func New(s store.Store, caller Caller, cfg Config) (*Coordinator, error) {
-	if err := cfg.validate(); err != nil {
+	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	commit, err := groupcommit.New(s, cfg.Commit)
@@ -57,14 +64,14 @@ func New(s store.Store, caller Caller, cfg Config) (*Coordinator, error) {
 		return nil, err
 	}
 	c := &Coordinator{
-		store:      s,
-		commit:     commit,
-		caller:     caller,
-		cfg:        cfg,
-		log:        cfg.Logger,
-		owner:      rand.Text()[:store.MaxOwnerBytes],
-		sagas:      newRegistry(),
-		stop:       make(chan struct{}),
+		store:  s,
+		commit: commit,
+		caller: caller,
+		cfg:    cfg,
+		log:    cfg.Logger,
+		owner:  rand.Text()[:store.MaxOwnerBytes],
+		sagas:  newRegistry(),
+		stop:   make(chan struct{}),
 	}
 	if c.log == nil {
 		c.log = slog.Default()
@@ -79,20 +86,22 @@ func New(s store.Store, caller Caller, cfg Config) (*Coordinator, error) {
 // another one under its gid is refused with store.ErrExists. An error that
 // wraps ErrUnknown leaves open whether the saga was accepted.
 func (c *Coordinator) Submit(ctx context.Context, s *Saga) error {
-	_, err := c.submit(ctx, s)
+	_, err := c.submit(ctx, s, nil)
 	return err
 }
 
 // Run is Submit, and then Wait.
 func (c *Coordinator) Run(ctx context.Context, s *Saga) (Result, error) {
-	// Before anything is written, so that the end cannot be missed.
-	ended := c.sagas.wait(s.GID)
-	defer c.sagas.forget(s.GID, ended)
-	begun, err := c.submit(ctx, s)
-	if err != nil {
+	ended := make(chan Result, 1)
+	begun, err := c.submit(ctx, s, ended)
+	switch {
+	case err != nil:
 		return Result{}, err
+	case !begun:
+		return c.Wait(ctx, s.GID)
 	}
-	return c.await(ctx, s.GID, ended, begun)
+	defer c.sagas.forget(s.GID, ended)
+	return c.await(ctx, s.GID, ended, true)
 }
 
 // Wait returns when the saga has ended, wherever it runs. Of a gid that is not
@@ -112,11 +121,18 @@ func (c *Coordinator) await(ctx context.Context, gid string, ended <-chan Result
 	for ; ; here = false {
 		if !here {
 			record, err := c.store.Get(ctx, gid)
-			if err != nil && (errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrClosed)) {
+			switch {
+			case err == nil && record.Status.Final():
+				return resultOf(record.Status, record.Reason), nil
+			case errors.Is(err, store.ErrNotFound) && !c.sagas.running(gid):
+				select {
+				case result := <-ended: // it is not kept, but it ended here
+					return result, nil
+				default:
+					return Result{}, err
+				}
+			case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrClosed):
 				return Result{}, err
-			}
-			if err == nil && record.Status.Final() {
-				return Result{Status: record.Status, Reason: record.Reason}, nil
 			}
 			look.Reset(c.cfg.PollInterval)
 		}
@@ -131,8 +147,13 @@ func (c *Coordinator) await(ctx context.Context, gid string, ended <-chan Result
 }
 
 // submit creates the saga and begins to run it, unless it is there already;
-// begun tells which.
-func (c *Coordinator) submit(ctx context.Context, s *Saga) (begun bool, err error) {
+// begun tells which. Only if it was begun, ended (unless nil) receives its end.
+func (c *Coordinator) submit(ctx context.Context, s *Saga, ended chan Result) (begun bool, err error) {
+	select {
+	case <-c.stop:
+		return false, fmt.Errorf("saga %s: the coordinator takes up no more: %w", s.GID, store.ErrClosed)
+	default:
+	}
 	if err := c.check(s); err != nil {
 		return false, err
 	}
@@ -140,7 +161,12 @@ func (c *Coordinator) submit(ctx context.Context, s *Saga) (begun bool, err erro
 	if err != nil {
 		return false, err
 	}
-	leased := time.Now()
+	r := &run{
+		saga:  s,
+		epoch: 1,
+		state: State{Status: store.StatusSubmitted, Marks: store.NewMarks(len(s.Steps))},
+		until: time.Now().Add(c.cfg.Lease),
+	}
 	err = c.commit.Apply(ctx, &store.Create{
 		GID: s.GID, Body: body, Steps: len(s.Steps), Owner: c.owner, Due: c.cfg.Lease,
 	})
@@ -152,16 +178,14 @@ func (c *Coordinator) submit(ctx context.Context, s *Saga) (begun bool, err erro
 		errors.Is(err, store.ErrClosed), errors.Is(err, groupcommit.ErrNotSent):
 		return false, fmt.Errorf("saga %s: %w", s.GID, err)
 	default:
-		if mine, err := c.settle(ctx, s.GID, body, err); err != nil || !mine {
+		if mine, err := c.settle(ctx, r, body, err); err != nil || !mine {
 			return false, err
 		}
 	}
-	return c.begin(&run{
-		saga:  s,
-		epoch: 1,
-		state: State{Status: store.StatusSubmitted, Marks: store.NewMarks(len(s.Steps))},
-		until: leased.Add(c.cfg.Lease),
-	}, &c.stats.submitted)
+	if begun, err = c.begin(r, ended, &c.stats.submitted); err != nil {
+		c.handBack(r, atOnce)
+	}
+	return begun, err
 }
 
 func (c *Coordinator) check(s *Saga) error {
@@ -182,28 +206,33 @@ func (c *Coordinator) check(s *Saga) error {
 }
 
 // settle finds out what became of a create whose answer was lost: whether the
-// saga is there, and is this coordinator's to run.
-func (c *Coordinator) settle(ctx context.Context, gid string, body []byte, lost error) (mine bool, err error) {
-	record, err := c.store.Get(ctx, gid)
+// saga is there, and is to be run by r.
+func (c *Coordinator) settle(ctx context.Context, r *run, body []byte, lost error) (mine bool, err error) {
+	record, err := c.store.Get(ctx, r.saga.GID)
 	switch {
 	case err != nil: // not there means little: the write may still be on its way
-		return false, fmt.Errorf("saga %s: %w: %w", gid, ErrUnknown, lost)
+		return false, fmt.Errorf("saga %s: %w: %w", r.saga.GID, ErrUnknown, lost)
 	case !bytes.Equal(record.Body, body):
-		return false, fmt.Errorf("saga %s: %w", gid, store.ErrExists)
+		return false, fmt.Errorf("saga %s: %w", r.saga.GID, store.ErrExists)
+	case record.Owner != c.owner || record.Epoch != 1 || (State{record.Status, record.Marks}) != r.state || record.Reason != "":
+		return false, nil // somebody runs it, or it is put off and will be resumed
 	}
-	return record.Owner == c.owner && record.Epoch == 1 && !record.Status.Final(), nil
+	// It may still be that an earlier submit created it, and that it was put off
+	// since. So the run has no lease, and must ask for one before it calls anything:
+	// that is refused when another coordinator has taken over.
+	r.until = time.Time{}
+	return true, nil
 }
 
 // begin runs a saga in the background and counts it, unless it is being run here
 // already.
-func (c *Coordinator) begin(r *run, count *atomic.Int64) (bool, error) {
+func (c *Coordinator) begin(r *run, ended chan Result, count *atomic.Int64) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		// It is in the store; another coordinator takes it up when it is due.
 		return false, fmt.Errorf("saga %s: %w: %w", r.saga.GID, ErrUnknown, store.ErrClosed)
 	}
-	if !c.sagas.begin(r.saga.GID) {
+	if !c.sagas.begin(r.saga.GID, ended) {
 		return false, nil
 	}
 	count.Add(1)
@@ -215,8 +244,9 @@ func (c *Coordinator) begin(r *run, count *atomic.Int64) (bool, error) {
 func (c *Coordinator) Owner() string { return c.owner }
 
 // Close takes up no more sagas and waits for those under way. When ctx ends
-// before they do, they are let go: others may take them over at once. The store
-// stays open. Closing twice is allowed.
+// before they do, they are let go: calls are cut off, what is being written is
+// waited for, and others may take the sagas over at once. The store stays open.
+// Closing twice is allowed.
 func (c *Coordinator) Close(ctx context.Context) {
 	c.mu.Lock()
 	if !c.closed {

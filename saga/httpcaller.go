@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -16,8 +17,8 @@ import (
 	"sagabench/store"
 )
 
-// maxAnswerBytes is how much of a branch's answer is read; what it means stands
-// at the beginning.
+// maxAnswerBytes is how much of a branch's answer is read, of its body and of its
+// head; what it means stands at the beginning.
 const maxAnswerBytes = 64 << 10
 
 // HTTPCaller calls branches over HTTP: POST with the payload, or GET where it
@@ -40,6 +41,9 @@ type HTTPCaller struct {
 
 var _ Caller = (*HTTPCaller)(nil)
 
+// hostName takes no last label of digits alone: that is a mistyped address.
+var hostName = regexp.MustCompile(`^([a-z0-9_-]+\.)*[0-9]*[a-z_-][a-z0-9_-]*$`)
+
 // NewHTTPCaller allows, beside loopback, the given host names, IP addresses and
 // networks (10.1.0.0/16). An address is checked when it is dialled, after the
 // name was resolved; an allowed name may resolve to any.
@@ -52,18 +56,19 @@ func NewHTTPCaller(allow []string) (*HTTPCaller, error) {
 		if prefix, err := netip.ParsePrefix(a); err == nil {
 			h.networks = append(h.networks, prefix.Masked())
 		} else if addr, err := netip.ParseAddr(a); err == nil {
-			h.networks = append(h.networks, netip.PrefixFrom(addr, addr.BitLen()))
-		} else if a != "" && !strings.ContainsAny(a, "/:@ ") {
-			h.hosts[strings.ToLower(a)] = true
+			h.networks = append(h.networks, netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen()))
+		} else if name := strings.ToLower(a); hostName.MatchString(name) {
+			h.hosts[name] = true
 		} else {
 			return nil, fmt.Errorf("branch allow-list: %w: %q is no host name, IP address or network", store.ErrInvalid, a)
 		}
 	}
 	h.client = &http.Client{
 		Transport: &http.Transport{
-			DialContext:         h.dial,
-			MaxIdleConnsPerHost: 1024, // one per saga in flight, or each call would dial anew
-			IdleConnTimeout:     90 * time.Second,
+			DialContext:            h.dial,
+			MaxIdleConnsPerHost:    1024, // one per saga in flight, or each call would dial anew
+			IdleConnTimeout:        90 * time.Second,
+			MaxResponseHeaderBytes: maxAnswerBytes,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -12,8 +12,16 @@ import (
 // owner has died, and those that were put off.
 func (c *Coordinator) recoverDue() {
 	slots := make(chan struct{}, c.cfg.MaxRecovering)
+	away := false
 	for {
-		full := c.claim(slots)
+		full, err := c.claim(slots)
+		if err != nil {
+			c.stats.storeErrors.Add(1)
+		}
+		if err != nil && !away { // once, not at every look
+			c.log.Warn("looking for due sagas failed; trying again", "error", err)
+		}
+		away = err != nil
 		pause := time.Duration(0)
 		if !full {
 			// Up to a quarter less, so that coordinators started together do not
@@ -30,26 +38,24 @@ func (c *Coordinator) recoverDue() {
 
 // claim takes over as many sagas as there are free slots, and reports whether
 // more are likely to be due.
-func (c *Coordinator) claim(slots chan struct{}) (full bool) {
+func (c *Coordinator) claim(slots chan struct{}) (full bool, err error) {
 	select {
 	case slots <- struct{}{}: // wait until there is room for one
 		<-slots
 	case <-c.stop:
-		return false
+		return false, nil
 	}
 	free := cap(slots) - len(slots)
 	leased := time.Now()
-	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.Lease/2)
+	// Not cut off when the coordinator lets go: whom it claimed would be lost to
+	// everybody for the length of a lease.
+	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.Lease/2)
 	defer cancel()
 	records, err := c.store.ClaimDue(ctx, c.owner, c.cfg.Lease, free)
-	if err != nil && c.ctx.Err() == nil {
-		c.stats.storeErrors.Add(1)
-		c.log.Warn("looking for due sagas failed; trying again", "error", err)
-	}
 	for _, record := range records {
 		c.resume(record, leased, slots)
 	}
-	return len(records) == free
+	return len(records) == free, err
 }
 
 func (c *Coordinator) resume(record store.Record, leased time.Time, slots chan struct{}) {
@@ -60,16 +66,26 @@ func (c *Coordinator) resume(record store.Record, leased time.Time, slots chan s
 		c.log.Error("cannot run a saga", "gid", record.GID, "error", err)
 		return
 	}
-	slots <- struct{}{} // there is room: nobody else fills slots
-	begun, _ := c.begin(&run{
+	r := &run{
 		saga:   saga,
 		epoch:  record.Epoch,
 		state:  State{Status: record.Status, Marks: record.Marks},
 		reason: record.Reason,
 		until:  leased.Add(c.cfg.Lease),
 		after:  func() { <-slots },
-	}, &c.stats.recovered)
-	if !begun { // closed, or still being run here: the lease will end again
-		<-slots
 	}
+	slots <- struct{}{} // there is room: nobody else fills slots
+	begun, err := c.begin(r, nil, &c.stats.recovered)
+	if begun {
+		return
+	}
+	<-slots
+	// Either it is still being run here, under a lease that ended while the store
+	// was away: that run can write no more, and is about to notice. Or we were
+	// closed meanwhile.
+	due := c.cfg.RetryInterval
+	if err != nil {
+		due = atOnce
+	}
+	c.background.Go(func() { c.handBack(r, due) })
 }

@@ -19,8 +19,10 @@ type entry struct {
 func newRegistry() registry { return registry{sagas: make(map[string]*entry)} }
 
 // begin reports whether the saga may be run: not if it is running already, as
-// two runs under one epoch would not be kept apart by the store.
-func (g *registry) begin(gid string) bool {
+// two runs under one epoch would not be kept apart by the store. If it may, ended
+// (unless nil) receives the result as a channel of wait does; registered earlier
+// it could receive that of another saga which had this gid before.
+func (g *registry) begin(gid string, ended chan Result) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e := g.entry(gid)
@@ -28,7 +30,19 @@ func (g *registry) begin(gid string) bool {
 		return false
 	}
 	e.running = true
+	if ended != nil {
+		e.waiters = append(e.waiters, ended)
+	}
 	return true
+}
+
+// running reports whether the saga runs here now. Once it does not, its end, if
+// it came here, has reached all who wait.
+func (g *registry) running(gid string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	e, ok := g.sagas[gid]
+	return ok && e.running
 }
 
 // end is begin's counterpart; a result, unless nil, goes to all who wait.

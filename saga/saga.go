@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"sagabench/store"
 )
@@ -51,6 +52,9 @@ func (s *Saga) Validate() error {
 			return fmt.Errorf("%w: steps[%d].payload: %d bytes, at most %d", store.ErrInvalid, i, len(step.Payload), MaxPayloadBytes)
 		case strings.IndexByte(step.Payload, 0) >= 0:
 			return fmt.Errorf("%w: steps[%d].payload: holds a zero byte", store.ErrInvalid, i)
+		case !utf8.ValidString(step.Action) || !utf8.ValidString(step.Compensate) || !utf8.ValidString(step.Payload):
+			// JSON would not keep it as it is.
+			return fmt.Errorf("%w: steps[%d]: is not UTF-8", store.ErrInvalid, i)
 		}
 	}
 	return nil

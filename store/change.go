@@ -46,8 +46,8 @@ type Transition struct {
 	GID    string
 	Epoch  uint32
 	From   Status
-	To     Status // may be From; see Status.CanBecome
-	Marks  []SetMark // a branch once
+	To     Status        // may be From; see Status.CanBecome
+	Marks  []SetMark     // a branch once
 	Due    time.Duration // from now; 0 leaves it as it is, less than 0 is at once; not with a final To
 	Reason string        // replaces the record's, unless empty
 }

@@ -10,15 +10,17 @@
 //
 //   - A caller gets the error of its own change, exactly once, after the store
 //     has answered for it.
-//   - Changes of one gid reach the store in the order in which Apply was called,
-//     each in a later batch than the one before.
+//   - Changes of one gid reach the store in the order in which they entered the
+//     queue, each in a later batch than the one before. Apply enters it at once
+//     while there is room; among callers that wait for room none is first.
 //   - A caller whose context ends gets that error at once. If its change has
 //     not been taken into a batch it never will be, and the error says so
 //     (ErrNotSent); else its outcome is unknown. The others are not affected.
 //   - The queue is bounded: callers beyond it wait.
 //   - Close lets every change that was accepted be answered first.
 //
-// It does not retry: see package store.
+// It does not retry: see package store. A store that panics ends the process, as
+// a panic does anywhere else: nobody is left waiting for it.
 package groupcommit
 
 import (

@@ -28,21 +28,27 @@ type lane struct {
 	arrived sync.Cond // the queue is no longer empty, or the lane was closed
 	queue   []*request
 	closed  bool
+	closing chan struct{} // closed with the lane, for callers that wait for room
 }
 
 func newLane(to store.Applier, cfg Config, room int) *lane {
-	l := &lane{to: to, cfg: cfg, room: make(chan struct{}, room)}
+	l := &lane{to: to, cfg: cfg, room: make(chan struct{}, room), closing: make(chan struct{})}
 	l.arrived.L = &l.mu
 	l.spare.New = func() any { return &request{done: make(chan error, 1)} }
 	return l
 }
 
 func (l *lane) enqueue(ctx context.Context, change store.Change) (*request, error) {
+	if ctx.Err() != nil {
+		return nil, notSent(ctx)
+	}
 	select {
 	case l.room <- struct{}{}:
 	default:
 		select {
 		case l.room <- struct{}{}:
+		case <-l.closing:
+			return nil, store.ErrClosed
 		case <-ctx.Done():
 			return nil, notSent(ctx)
 		}
@@ -68,7 +74,12 @@ func (l *lane) giveUp(ctx context.Context, r *request) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r.taken {
-		return fmt.Errorf("gave up waiting for the store, which may still write the change: %w", context.Cause(ctx))
+		select {
+		case err := <-r.done: // it came at the same time, and is worth more
+			return err
+		default:
+			return fmt.Errorf("gave up waiting for the store, which may still write the change: %w", context.Cause(ctx))
+		}
 	}
 	if i := slices.Index(l.queue, r); i >= 0 {
 		l.queue = slices.Delete(l.queue, i, i+1)
@@ -97,7 +108,10 @@ func (l *lane) waiting() int {
 func (l *lane) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.closed = true
+	if !l.closed {
+		l.closed = true
+		close(l.closing)
+	}
 	l.arrived.Signal()
 }
 
@@ -136,6 +150,11 @@ func (l *lane) flush(changes []store.Change) []error {
 	errs := l.to.Apply(ctx, changes)
 	if l.cfg.Observe != nil {
 		l.cfg.Observe(len(changes), time.Since(began))
+	}
+	if len(errs) != len(changes) {
+		// Which answer belongs to which change cannot be told.
+		err := fmt.Errorf("the store gave %d answers to %d changes", len(errs), len(changes))
+		errs = slices.Repeat([]error{err}, len(changes))
 	}
 	return errs
 }

@@ -1,0 +1,108 @@
+package audit
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/bench/internal/report"
+	"sagabench/store"
+	"sagabench/store/storetest"
+)
+
+func TestJournal_AgreesWithAWholeStore(t *testing.T) {
+	t.Parallel()
+	s := storetest.NewModel(time.Hour)
+	put(t, s, "good", store.StatusSucceeded, "y-y-")
+	put(t, s, "undone", store.StatusFailed, "yyny")
+	put(t, s, "early", store.StatusFailed, "ny--")
+	put(t, s, "not-acknowledged", store.StatusSucceeded, "y-y-")
+	got, err := Journal(t.Context(), s, journal(t, "S good", "F undone", "F early"))
+	require.NoError(t, err)
+	require.Empty(t, got.Findings)
+	require.EqualValues(t, 3, got.Acknowledged)
+	require.EqualValues(t, 4, *got.Terminal)
+	require.EqualValues(t, 4, got.Sagas)
+}
+
+// Each kind of fault is found, and counted as what it is.
+func TestJournal_FindsEveryFault(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		status                                     store.Status
+		marks                                      store.Marks
+		told                                       string
+		lost, bothOutcomes, uncompensated, unended int64
+	}{
+		"gone":                           {told: "S saga", lost: 1},
+		"still running":                  {status: store.StatusSubmitted, marks: "y---", told: "S saga", lost: 1, unended: 1},
+		"not acknowledged, running":      {status: store.StatusAborting, marks: "y-n-", unended: 1},
+		"told succeed, failed":           {status: store.StatusFailed, marks: "yyny", told: "S saga", bothOutcomes: 1},
+		"told failed, succeeded":         {status: store.StatusSucceeded, marks: "y-y-", told: "F saga", bothOutcomes: 1},
+		"succeeded with an action open":  {status: store.StatusSucceeded, marks: "y---", bothOutcomes: 1},
+		"succeeded and compensated":      {status: store.StatusSucceeded, marks: "yyy-", bothOutcomes: 1},
+		"failed with all done":           {status: store.StatusFailed, marks: "y-y-", bothOutcomes: 1},
+		"failed, first not undone":       {status: store.StatusFailed, marks: "y-ny", uncompensated: 1},
+		"failed, refused one not undone": {status: store.StatusFailed, marks: "yyn-", uncompensated: 1},
+		"failed, unanswered not undone":  {status: store.StatusFailed, marks: "yy--", uncompensated: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := storetest.NewModel(time.Hour)
+			if tt.status != 0 {
+				put(t, s, "saga", tt.status, tt.marks)
+			}
+			var lines []string
+			if tt.told != "" {
+				lines = append(lines, tt.told)
+			}
+			got, err := Journal(t.Context(), s, journal(t, lines...))
+			require.NoError(t, err)
+			require.Equal(t, tt.lost, *got.Lost, got.Findings)
+			require.Equal(t, tt.bothOutcomes, *got.BothOutcomes, got.Findings)
+			require.Equal(t, tt.uncompensated, *got.Uncompensated, got.Findings)
+			require.Equal(t, tt.unended, *got.Unfinished)
+			require.EqualValues(t, tt.lost+tt.bothOutcomes+tt.uncompensated, got.Total)
+		})
+	}
+}
+
+func TestStore_ListsOnlyTheFirstFindings(t *testing.T) {
+	t.Parallel()
+	s := storetest.NewModel(time.Hour)
+	for i := range MaxFindings + 5 {
+		put(t, s, fmt.Sprintf("saga-%d", i), store.StatusSucceeded, "y---")
+	}
+	got, err := Store(t.Context(), s)
+	require.NoError(t, err)
+	require.Len(t, got.Findings, MaxFindings)
+	require.Equal(t, MaxFindings+5, got.Total)
+}
+
+// put takes a saga to a status with marks that a coordinator may never leave
+// it with: a store does not judge them.
+func put(t *testing.T, s store.Applier, gid string, status store.Status, marks store.Marks) {
+	t.Helper()
+	apply := func(c store.Change) { require.NoError(t, s.Apply(t.Context(), []store.Change{c})[0]) }
+	apply(&store.Create{GID: gid, Body: []byte("{}"), Steps: marks.Steps(), Owner: "test", Due: time.Hour})
+	var set []store.SetMark
+	for b := range store.Branch(len(marks)) {
+		if marks.At(b) != store.MarkPending {
+			set = append(set, store.SetMark{Branch: b, Mark: marks.At(b)})
+		}
+	}
+	apply(&store.Transition{GID: gid, Epoch: 1, From: store.StatusSubmitted, To: status, Marks: set})
+}
+
+func journal(t *testing.T, lines ...string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	text := strings.Join(append(lines, ""), "\n")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, report.FileAcknowledged), []byte(text), 0o666))
+	return dir
+}

@@ -1,0 +1,168 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/store"
+)
+
+func TestRun_ErrorsAreCountedByKind(t *testing.T) {
+	t.Parallel()
+	var s sagas
+	kinds := map[string]http.HandlerFunc{
+		"http 500": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 500) },
+		"http 302": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Location", "/"); w.WriteHeader(302) },
+		"http 409": func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"message":"other"}`, http.StatusConflict)
+		},
+		kindNoResult: func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, `{"dtm_result":"FAILURE","gid":"a"}`)
+		},
+		kindClosed: func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) },
+		kindReset: func(w http.ResponseWriter, _ *http.Request) {
+			c, _, _ := w.(http.Hijacker).Hijack()
+			_ = c.(*net.TCPConn).SetLinger(0)
+			_ = c.Close()
+		},
+		kindBadHTTP: func(w http.ResponseWriter, _ *http.Request) {
+			c, _, _ := w.(http.Hijacker).Hijack()
+			_, _ = c.Write([]byte("220 mail.example.com ready\r\n\r\n"))
+			_ = c.Close()
+		},
+		kindTimeout: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		kindClosed + ", in the body": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			fmt.Fprint(w, `{"dtm_result":`)
+		},
+		kindTimeout + ", in the body": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			fmt.Fprint(w, `{"dtm_result":`)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		},
+	}
+	for name, handler := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kind, _, _ := strings.Cut(name, ",")
+			var n atomic.Int64
+			cfg := config(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if n.Add(1) == 3 {
+					handler(w, r)
+					return
+				}
+				s.answer(w, store.StatusSucceeded)
+			}))
+			cfg.Timeout = 500 * time.Millisecond
+			cfg.Rate, cfg.Duration = 50, 100*time.Millisecond // five requests
+			res, err := Run(t.Context(), cfg)
+			require.NoError(t, err)
+			require.Equal(t, map[string]int64{kind: 1}, res.ErrorsByKind)
+			require.EqualValues(t, 1, res.Errors)
+			require.Equal(t, n.Load(), res.Requests, "none is sent twice")
+			require.EqualValues(t, res.Requests-1, res.Sagas())
+			require.EqualValues(t, res.Requests-1, res.Latency.TotalCount(), "an error has no latency")
+		})
+	}
+}
+
+func TestRun_UnreachableTargetFailsInTheWarmUp(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	cfg := config(t, "http://"+listener.Addr().String()+"/bench/saga")
+	cfg.Warmup = 50 * time.Millisecond
+	_, err = Run(t.Context(), cfg)
+	require.ErrorContains(t, err, "(connection refused)")
+	require.NoDirExists(t, cfg.Dir)
+}
+
+func TestRun_UnreachableTargetLeavesADirectoryThatWasThere(t *testing.T) {
+	t.Parallel()
+	cfg := config(t, "http://127.0.0.1:1/bench/saga")
+	cfg.Warmup = 50 * time.Millisecond
+	require.NoError(t, os.Mkdir(cfg.Dir, 0o755))
+	_, err := Run(t.Context(), cfg)
+	require.Error(t, err)
+	left, err := os.ReadDir(cfg.Dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+func TestRun_UntrustedCertificateIsAKindOfItsOwn(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	cfg := config(t, server.URL)
+	cfg.Rate, cfg.Duration = 50, 40*time.Millisecond
+	res, err := Run(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Equal(t, map[string]int64{kindTLS: 2}, res.ErrorsByKind)
+}
+
+func TestRun_ServerThatComesBackIsUsedAgain(t *testing.T) {
+	t.Parallel()
+	var s sagas
+	var n atomic.Int64
+	cfg := config(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		if at := n.Add(1); at > 50 && at <= 60 {
+			panic(http.ErrAbortHandler)
+		}
+		s.answer(w, store.StatusSucceeded)
+	}))
+	res, err := Run(t.Context(), cfg)
+	require.NoError(t, err)
+	require.EqualValues(t, 10, res.Errors)
+	require.Equal(t, n.Load(), res.Requests, "none is sent twice")
+	require.Greater(t, res.Succeeded, int64(100))
+	require.Equal(t, s.told, readAll(t, cfg.Dir))
+}
+
+func TestRun_BeginErrorEndsTheRun(t *testing.T) {
+	t.Parallel()
+	var s sagas
+	cfg := config(t, serve(t, func(w http.ResponseWriter, _ *http.Request) { s.answer(w, store.StatusSucceeded) }))
+	broken := errors.New("no probe")
+	cfg.Begin = func(context.Context) error { return broken }
+	res, err := Run(t.Context(), cfg)
+	require.ErrorIs(t, err, broken)
+	require.NotEmpty(t, res.Incomplete)
+	require.Zero(t, s.n.Load())
+}
+
+func TestRun_WrongConfigIsRefused(t *testing.T) {
+	t.Parallel()
+	for want, spoil := range map[string]func(*Config){
+		"no target":      func(c *Config) { c.Targets = nil },
+		"ftp://x":        func(c *Config) { c.Targets = []string{"ftp://x"} },
+		"rate -1":        func(c *Config) { c.Rate = -1 },
+		"in flight: 0":   func(c *Config) { c.InFlight = 0 },
+		"most in flight": func(c *Config) { c.Rate, c.MaxInFlight = 1, 0 },
+		"duration 0s":    func(c *Config) { c.Duration = 0 },
+		"warm-up -1s":    func(c *Config) { c.Warmup = -time.Second },
+		"timeout 0s":     func(c *Config) { c.Timeout = 0 },
+	} {
+		cfg := config(t, "http://127.0.0.1:1")
+		spoil(&cfg)
+		_, err := Run(t.Context(), cfg)
+		require.ErrorContains(t, err, want)
+		require.NoDirExists(t, cfg.Dir)
+	}
+}

@@ -1,0 +1,323 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	vegeta "github.com/tsenart/vegeta/v12/lib"
+	"go.uber.org/goleak"
+
+	"sagabench/bench/internal/report"
+	"sagabench/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// sagas answers as the bench server does and remembers what it told.
+type sagas struct {
+	mu   sync.Mutex
+	told map[string]store.Status
+	n    atomic.Int64
+}
+
+func (s *sagas) answer(w http.ResponseWriter, outcome store.Status) {
+	gid := fmt.Sprintf("gid-%d", s.n.Add(1))
+	s.mu.Lock()
+	if s.told == nil {
+		s.told = map[string]store.Status{}
+	}
+	s.told[gid] = outcome
+	s.mu.Unlock()
+	if outcome == store.StatusFailed {
+		w.WriteHeader(http.StatusConflict)
+		fmt.Fprintf(w, `{"dtm_result":"FAILURE","gid":"%s","message":"asked to"}`, gid)
+		return
+	}
+	fmt.Fprintf(w, `{"dtm_result":"SUCCESS","gid":"%s"}`, gid)
+}
+
+func serve(t *testing.T, handler http.HandlerFunc) (url string) {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server.URL + "/bench/saga"
+}
+
+func config(t *testing.T, target string) Config {
+	t.Helper()
+	cfg := Default()
+	cfg.Targets = []string{target}
+	cfg.InFlight = 8
+	cfg.Duration = 300 * time.Millisecond
+	cfg.Warmup = 0
+	cfg.Timeout = 5 * time.Second
+	cfg.Grace = 100 * time.Millisecond
+	cfg.Dir = filepath.Join(t.TempDir(), "result")
+	return cfg
+}
+
+func TestRun_ClosedLoopKeepsInFlightBoundedAndRecordsAll(t *testing.T) {
+	t.Parallel()
+	var s sagas
+	var inFlight, most atomic.Int64
+	cfg := config(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		now := inFlight.Add(1)
+		defer inFlight.Add(-1)
+		for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
+		}
+		time.Sleep(time.Millisecond) // so that requests overlap
+		outcome := store.StatusSucceeded
+		if s.n.Load()%4 == 3 {
+			outcome = store.StatusFailed
+		}
+		s.answer(w, outcome)
+	}))
+	res, err := Run(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Empty(t, res.Incomplete)
+	require.LessOrEqual(t, most.Load(), int64(8))
+	require.Greater(t, most.Load(), int64(4))
+
+	require.Equal(t, res.Requests, res.Sagas())
+	require.Positive(t, res.Failed)
+	require.Zero(t, res.Errors)
+	require.Empty(t, res.ErrorsByKind)
+	require.Equal(t, res.Requests, res.Latency.TotalCount())
+	require.Equal(t, res.Requests, res.Service.TotalCount())
+	require.True(t, res.Latency.Equals(res.Service), "a closed loop has no due time but the send")
+	require.GreaterOrEqual(t, res.Latency.Min(), int64(1000))
+	require.InEpsilon(t, float64(res.Requests)/res.Elapsed.Seconds(), res.AchievedPerS, 0.1)
+
+	l := res.Load()
+	require.Equal(t, report.Closed, l.Mode)
+	require.Equal(t, 8, l.InFlight)
+	require.Nil(t, l.OfferedPerS)
+	require.Nil(t, l.Late)
+	require.Nil(t, l.Dropped)
+
+	journal := readAll(t, cfg.Dir)
+	require.Equal(t, s.told, journal)
+	require.EqualValues(t, len(journal), res.Acknowledged)
+	require.Equal(t, res.Requests, countResults(t, cfg.Dir))
+	requireHistogramLog(t, cfg.Dir, res)
+}
+
+func readAll(t *testing.T, dir string) map[string]store.Status {
+	t.Helper()
+	told := map[string]store.Status{}
+	require.NoError(t, Acknowledged(dir, func(gid string, outcome store.Status) error {
+		require.NotContains(t, told, gid)
+		told[gid] = outcome
+		return nil
+	}))
+	return told
+}
+
+// countResults reads results.bin the way vegeta does.
+func countResults(t *testing.T, dir string) (n int64) {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, report.FileResults))
+	require.NoError(t, err)
+	defer f.Close()
+	decode := vegeta.DecoderFor(f)
+	require.NotNil(t, decode)
+	for {
+		var r vegeta.Result
+		err := decode(&r)
+		if errors.Is(err, io.EOF) {
+			return n
+		}
+		require.NoError(t, err)
+		require.False(t, r.Timestamp.IsZero())
+		require.NotEmpty(t, r.URL)
+		require.Empty(t, r.Body)
+		n++
+	}
+}
+
+func requireHistogramLog(t *testing.T, dir string, res Result) {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, report.FileHistogramLog))
+	require.NoError(t, err)
+	defer f.Close()
+	rec, err := report.ReadHistogramLog(f)
+	require.NoError(t, err)
+	require.Equal(t, res.Latency.TotalCount(), rec.Latency.TotalCount())
+	require.Equal(t, res.Latency.ValueAtQuantile(99), rec.Latency.ValueAtQuantile(99))
+	require.Equal(t, res.Service.TotalCount(), rec.Service.TotalCount())
+	require.Len(t, rec.Intervals, len(res.Intervals))
+}
+
+func TestRun_WarmUpIsInTheJournalAndNowhereElse(t *testing.T) {
+	t.Parallel()
+	var s sagas
+	var beforeMeasured int64
+	var calls []string
+	cfg := config(t, serve(t, func(w http.ResponseWriter, _ *http.Request) { s.answer(w, store.StatusSucceeded) }))
+	cfg.Warmup = 100 * time.Millisecond
+	cfg.Begin = func(context.Context) error {
+		beforeMeasured = s.n.Load()
+		calls = append(calls, "begin")
+		return nil
+	}
+	cfg.End = func(context.Context) error { calls = append(calls, "end"); return nil }
+	res, err := Run(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Positive(t, beforeMeasured)
+	require.Equal(t, s.n.Load(), res.Acknowledged)
+	require.Equal(t, s.n.Load()-beforeMeasured, res.Requests)
+	require.Equal(t, res.Requests, countResults(t, cfg.Dir))
+	require.Equal(t, []string{"begin", "end"}, calls)
+}
+
+func TestRun_OpenLoopSendsAtTheRateToAllTargets(t *testing.T) {
+	t.Parallel()
+	var s sagas
+	var hits [2]atomic.Int64
+	var targets []string
+	for i := range hits {
+		targets = append(targets, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			hits[i].Add(1)
+			s.answer(w, store.StatusSucceeded)
+		}))
+	}
+	cfg := config(t, "")
+	cfg.Targets = targets
+	cfg.Rate = 333.3
+	cfg.Duration = 600 * time.Millisecond
+	res, err := Run(t.Context(), cfg)
+	require.NoError(t, err)
+	require.EqualValues(t, 200, res.Requests+res.Dropped)
+	require.InDelta(t, hits[0].Load(), hits[1].Load(), 1)
+	l := res.Load()
+	require.Equal(t, report.Open, l.Mode)
+	require.InDelta(t, 333.3, *l.OfferedPerS, 0)
+	require.NotNil(t, l.Late)
+	require.NotNil(t, l.Dropped)
+}
+
+// A stall is seen by all requests that were due while it lasted, though only
+// those under way had been sent.
+func TestRun_LatencyFromTheDueTimeShowsAStall(t *testing.T) {
+	t.Parallel()
+	const stall = 300 * time.Millisecond
+	var s sagas
+	began := make(chan time.Time, 1)
+	began <- time.Time{}
+	cfg := config(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		first := <-began
+		if first.IsZero() {
+			first = time.Now()
+		}
+		began <- first
+		if at := time.Since(first); at > 100*time.Millisecond && at < 100*time.Millisecond+stall {
+			time.Sleep(100*time.Millisecond + stall - at)
+		}
+		s.answer(w, store.StatusSucceeded)
+	}))
+	cfg.Rate = 500
+	cfg.MaxInFlight = 4
+	cfg.Duration = time.Second
+	res, err := Run(t.Context(), cfg)
+	require.NoError(t, err)
+	// 150 of 500 were due while nothing was answered, and 4 of them sent.
+	latency := time.Duration(res.Latency.ValueAtQuantile(85)) * time.Microsecond
+	service := time.Duration(res.Service.ValueAtQuantile(85)) * time.Microsecond
+	require.Greater(t, latency, 50*time.Millisecond)
+	require.Less(t, service, latency/2)
+	require.Greater(t, res.Late, int64(100))
+	require.Less(t, res.LateOwn, res.Late/4, "the cap on requests in flight held them back, not the generator")
+}
+
+func TestRun_OverloadDropsAndAchievesLess(t *testing.T) {
+	t.Parallel()
+	var s sagas
+	cfg := config(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(10 * time.Millisecond)
+		s.answer(w, store.StatusSucceeded)
+	}))
+	cfg.Rate = 1000
+	cfg.MaxInFlight = 2
+	res, err := Run(t.Context(), cfg)
+	require.NoError(t, err)
+	require.EqualValues(t, 300, res.Requests+res.Dropped)
+	require.Greater(t, res.Dropped, int64(200))
+	require.Less(t, res.AchievedPerS, 250.0)
+	require.True(t, res.Load().Overloaded())
+}
+
+func TestRun_InterruptStillGivesAResult(t *testing.T) {
+	t.Parallel()
+	var s sagas
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	release := make(chan struct{})
+	cfg := config(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if s.n.Load() >= 100 {
+			interrupt()
+			<-release // until after Run has returned
+			return
+		}
+		s.answer(w, store.StatusSucceeded)
+	}))
+	t.Cleanup(func() { close(release) })
+	cfg.Duration = time.Hour
+	began := time.Now()
+	res, err := Run(ctx, cfg)
+	require.NoError(t, err)
+	require.Less(t, time.Since(began), 5*time.Second)
+	require.Equal(t, "interrupted", res.Incomplete)
+	require.GreaterOrEqual(t, res.Succeeded, int64(100))
+	require.Equal(t, res.Errors, res.ErrorsByKind["interrupted"])
+	require.Equal(t, res.Succeeded, res.Acknowledged)
+	require.Equal(t, res.Requests, countResults(t, cfg.Dir))
+	requireHistogramLog(t, cfg.Dir, res)
+}
+
+func TestRun_InterruptOfASlowOpenLoopIsHeard(t *testing.T) {
+	t.Parallel()
+	var s sagas
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	cfg := config(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		s.answer(w, store.StatusSucceeded)
+		time.AfterFunc(50*time.Millisecond, interrupt)
+	}))
+	cfg.Rate = 1.0 / 3600
+	cfg.Duration = 2 * time.Hour
+	res, err := Run(ctx, cfg)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, res.Requests)
+	require.Zero(t, res.Dropped, "the next one is due in an hour")
+	require.Equal(t, "interrupted", res.Incomplete)
+}
+
+func TestRun_ProgressIsTold(t *testing.T) {
+	t.Parallel()
+	var s sagas
+	var told []Progress
+	cfg := config(t, serve(t, func(w http.ResponseWriter, _ *http.Request) { s.answer(w, store.StatusSucceeded) }))
+	cfg.Rate = 100
+	cfg.Duration = intervalLength + 200*time.Millisecond
+	cfg.Progress = func(p Progress) { told = append(told, p) }
+	res, err := Run(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Len(t, told, 1)
+	require.False(t, told[0].WarmingUp)
+	require.Equal(t, cfg.Duration, told[0].Planned)
+	require.InDelta(t, 100, told[0].PerS, 30)
+	require.Positive(t, told[0].P99)
+	require.Len(t, res.Intervals, 2)
+	require.InEpsilon(t, 100, res.AchievedPerS, 0.1)
+}

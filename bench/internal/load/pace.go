@@ -1,0 +1,75 @@
+package load
+
+import (
+	"context"
+	"sort"
+	"sync/atomic"
+	"time"
+
+	vegeta "github.com/tsenart/vegeta/v12/lib"
+
+	"sagabench/bench/internal/report"
+)
+
+// openPacer is the open loop: request i is due i/rate after the start, whatever
+// the answers do. vegeta's own constant pacer rounds the interval to
+// nanoseconds, keeps the due times to itself and sleeps through an interrupt.
+//
+// Timers overshoot by up to about 1 ms, and by half of that on average, since
+// the kernel wakes Go in whole milliseconds. That is part of the latency from
+// the due time, and no part of the service time.
+type openPacer struct {
+	ctx      context.Context
+	began    time.Time
+	duration time.Duration
+	rate     float64
+	cap      uint64        // requests that may be in flight
+	answered atomic.Uint64 // raised by whoever takes the results
+
+	// full is true from the moment that the cap was seen to hold requests
+	// back until they are on time again: lateness then is the system's.
+	full     bool
+	lateFull int64 // handed out late because of the cap
+}
+
+var _ vegeta.Pacer = (*openPacer)(nil)
+
+// Pace implements vegeta.Pacer. It waits itself, so that an interrupt is heard.
+func (p *openPacer) Pace(_ time.Duration, hits uint64) (wait time.Duration, stop bool) {
+	due := p.due(hits)
+	if due >= p.duration {
+		return 0, true
+	}
+	switch late := time.Since(p.began) - due; {
+	case late <= 0:
+		p.full = false
+		select {
+		case <-time.After(-late):
+		case <-p.ctx.Done():
+		}
+	case late > report.LateAfter:
+		// Nearly full counts as full: a worker that has just answered and not
+		// yet taken the next request is not a free one.
+		if inFlight := hits - p.answered.Load(); inFlight >= p.cap-p.cap/10 {
+			p.full = true
+		}
+		if p.full {
+			p.lateFull++
+		}
+	}
+	return 0, p.ctx.Err() != nil
+}
+
+// Rate implements vegeta.Pacer.
+func (p *openPacer) Rate(time.Duration) float64 { return p.rate }
+
+// due is when request i has to be sent, from the start.
+func (p *openPacer) due(i uint64) time.Duration {
+	return time.Duration(float64(i) / p.rate * float64(time.Second))
+}
+
+// scheduled is how many requests are due within the first elapsed.
+func (p *openPacer) scheduled(elapsed time.Duration) int64 {
+	most := int(elapsed.Seconds()*p.rate) + 2 // whatever the rounding
+	return int64(sort.Search(most, func(i int) bool { return p.due(uint64(i)) >= elapsed }))
+}

@@ -1,0 +1,127 @@
+package load
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// transport is net/http's Transport and two things more: the text of an error
+// names its kind, and abort ends the requests under way.
+//
+// It sends no saga twice. net/http sends a request again, on another
+// connection, only if nothing of it was written or if it may be repeated, and it
+// takes a POST without an Idempotency-Key for one that may not be. Whether a
+// saga was started by a request that failed is therefore not known, and the
+// error says so.
+type transport struct {
+	http    *http.Transport
+	timeout time.Duration // of a request, dialling and body included
+	ctx     context.Context
+	abort   context.CancelFunc // ends every request, now and later, with an error
+}
+
+var _ http.RoundTripper = (*transport)(nil)
+
+// newTransport keeps as many connections to each host as requests may be in
+// flight.
+func newTransport(timeout time.Duration, inFlight int) *transport {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	ctx, abort := context.WithCancel(context.Background())
+	return &transport{
+		http: &http.Transport{
+			// A dial goes on when its request has ended.
+			DialContext:         (&net.Dialer{Timeout: timeout}).DialContext,
+			TLSHandshakeTimeout: timeout,
+			MaxConnsPerHost:     inFlight,
+			MaxIdleConnsPerHost: inFlight,
+			// Servers close idle connections after 5 s and more. A request that
+			// meets a connection as it is closed would fail.
+			IdleConnTimeout:    3 * time.Second,
+			DisableCompression: true,
+			Protocols:          &protocols,
+		},
+		timeout: timeout,
+		ctx:     ctx,
+		abort:   abort,
+	}
+}
+
+func (t *transport) close() {
+	t.abort()
+	t.http.CloseIdleConnections()
+}
+
+// RoundTrip implements http.RoundTripper. It reads the body too, so that every
+// error of a request passes here.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(t.ctx, t.timeout)
+	defer cancel()
+	resp, err := t.http.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		return nil, t.failure(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, t.failure(err)
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, nil
+}
+
+// kindMark stands before the kind in the text of a failure: vegeta hands on
+// the text and nothing else.
+const kindMark = "saga request failed: "
+
+// failure names the kind of err in its text.
+func (t *transport) failure(err error) error {
+	kind := kindOf(err)
+	if t.ctx.Err() != nil {
+		kind = kindInterrupted
+	}
+	return fmt.Errorf("%s%s: %w", kindMark, kind, err)
+}
+
+func kindOf(err error) string {
+	var network net.Error
+	var dns *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &dns):
+		return kindNoHost
+	case errors.As(err, &certificate), errors.As(err, &record):
+		return kindTLS
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return kindRefused
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return kindReset
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return kindUnreachable
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return kindFiles
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return kindNoPort
+	case errors.As(err, &network) && network.Timeout(): // a context's too
+		return kindTimeout
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		// net/http has these two errors as text only. The second is what it says
+		// of an answer that it cannot parse.
+		strings.Contains(err.Error(), "server closed idle connection"):
+		return kindClosed
+	case strings.Contains(err.Error(), "transport connection broken"):
+		return kindBadHTTP
+	default:
+		return kindOther
+	}
+}

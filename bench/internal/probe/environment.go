@@ -1,0 +1,125 @@
+package probe
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/shirou/gopsutil/v4/cpu"
+	"github.com/shirou/gopsutil/v4/host"
+	"github.com/shirou/gopsutil/v4/mem"
+
+	"sagabench/bench/internal/report"
+)
+
+const (
+	unknown = "unknown"
+	module  = "sagabench" // ours; a program run from its files does not know it
+)
+
+// Environment describes this machine and this program.
+func Environment(ctx context.Context) report.Environment {
+	e := report.Environment{
+		CPU:      unknown,
+		Cores:    runtime.NumCPU(),
+		Kernel:   unknown,
+		Go:       runtime.Version(),
+		Governor: governor(),
+		Versions: versions(),
+	}
+	if infos, err := cpu.InfoWithContext(ctx); err == nil && len(infos) > 0 && infos[0].ModelName != "" {
+		e.CPU = infos[0].ModelName
+	}
+	if m, err := mem.VirtualMemoryWithContext(ctx); err == nil {
+		e.Memory = int64(m.Total)
+	}
+	if kernel, err := host.KernelVersionWithContext(ctx); err == nil {
+		e.Kernel = runtime.GOOS + " " + kernel
+	}
+	return e
+}
+
+func governor() *string {
+	text, err := os.ReadFile("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+	if err != nil {
+		return nil
+	}
+	name := strings.TrimSpace(string(text))
+	return &name
+}
+
+// versions are those of the modules that load and carry sagas.
+func versions() map[string]string {
+	names := map[string]string{
+		"github.com/tsenart/vegeta/v12":    "vegeta",
+		"github.com/gin-gonic/gin":         "gin",
+		"github.com/redis/go-redis/v9":     "go-redis",
+		"github.com/cockroachdb/pebble/v2": "pebble",
+	}
+	found := map[string]string{}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, module := range info.Deps {
+			if name, ok := names[module.Path]; ok {
+				found[name] = module.Version
+			}
+		}
+	}
+	return found
+}
+
+// Commit is the commit that this program was built from, with "+dirty" after it
+// when the files were changed since; nil when unknown. `go run` does not record
+// it, so git is asked when it is run inside the module.
+func Commit(ctx context.Context) *string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return nil
+	}
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	if revision := settings["vcs.revision"]; revision != "" {
+		return marked(revision, settings["vcs.modified"] == "true")
+	}
+	return commitByGit(ctx, module)
+}
+
+func commitByGit(ctx context.Context, module string) *string {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	git := func(args ...string) (string, error) {
+		out, err := exec.CommandContext(ctx, "git", args...).Output()
+		return strings.TrimSpace(string(out)), err
+	}
+	top, err := git("rev-parse", "--show-toplevel")
+	if err != nil {
+		return nil
+	}
+	// The working directory may be in any repository.
+	mod, err := os.ReadFile(filepath.Join(top, "go.mod"))
+	if err != nil || !strings.HasPrefix(string(mod), "module "+module+"\n") {
+		return nil
+	}
+	revision, err := git("rev-parse", "HEAD")
+	if err != nil {
+		return nil
+	}
+	changes, err := git("status", "--porcelain", "--untracked-files=no")
+	if err != nil {
+		return nil
+	}
+	return marked(revision, changes != "")
+}
+
+func marked(revision string, dirty bool) *string {
+	if dirty {
+		revision += "+dirty"
+	}
+	return &revision
+}

@@ -1,0 +1,79 @@
+package probe
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// What an app server counts, by its names in the Prometheus text format.
+const (
+	metricRoundTrips = "sagabench_store_round_trips_total"
+	metricFsyncs     = "sagabench_store_fsyncs_total"
+	metricCPU        = "process_cpu_seconds_total"
+)
+
+// appMetrics are totals over all app servers; what one of them does not have is
+// nil.
+type appMetrics struct {
+	roundTrips, fsyncs *float64
+	cpu                *float64 // seconds
+}
+
+func readMetrics(ctx context.Context, urls []string) (*appMetrics, error) {
+	sum := &appMetrics{new(float64), new(float64), new(float64)}
+	for _, url := range urls {
+		families, err := scrape(ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		for name, total := range map[string]**float64{
+			metricRoundTrips: &sum.roundTrips, metricFsyncs: &sum.fsyncs, metricCPU: &sum.cpu,
+		} {
+			family, ok := families[name]
+			if !ok {
+				*total = nil
+			}
+			if *total != nil {
+				**total += value(family)
+			}
+		}
+	}
+	return sum, nil
+}
+
+func scrape(ctx context.Context, url string) (map[string]*dto.MetricFamily, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read metrics: %w", err)
+	}
+	// A connection of its own: one that is kept would be idle for the whole
+	// run, and closed by then.
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("read metrics: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("read metrics: %s answers %s", url, resp.Status)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read metrics of %s: %w", url, err)
+	}
+	return families, nil
+}
+
+// value adds up a counter's samples, whatever their labels.
+func value(family *dto.MetricFamily) (sum float64) {
+	for _, m := range family.GetMetric() {
+		sum += m.GetCounter().GetValue() + m.GetUntyped().GetValue()
+	}
+	return sum
+}

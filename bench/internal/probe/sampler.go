@@ -1,0 +1,171 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Config says what to look at. What is left empty is not measured.
+type Config struct {
+	AppPIDs    []int    // app servers that run on this machine
+	AppMetrics []string // URLs of the app servers' /metrics, one per server
+
+	StorePID int    // a store's server that runs on this machine; not needed for a Redis
+	Redis    string // URL of the store
+	// RedisScripts are the sources of the scripts that the store runs. Redis
+	// counts the commands inside a script like those that clients send; what
+	// the scripts call is how the two are told apart.
+	RedisScripts []string
+
+	Every   time.Duration // of the timeline; 0: none
+	Timeout time.Duration // for one look at a server; 0: that of Default
+}
+
+// Default looks at nothing but this process, once a second.
+func Default() Config {
+	return Config{Every: time.Second, Timeout: 5 * time.Second}
+}
+
+// Sampler measures one interval: New, Begin, End, Usage, Close.
+type Sampler struct {
+	cfg   Config
+	app   []process
+	store []process // none or one
+	redis *redisServer
+
+	before, after snapshot
+	moments       []Moment
+	stop          context.CancelFunc
+	timeline      sync.WaitGroup
+}
+
+// New connects to what is to be measured. Its error says what is not there.
+func New(ctx context.Context, cfg Config) (*Sampler, error) {
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = Default().Timeout
+	}
+	s := &Sampler{cfg: cfg, stop: func() {}}
+	for _, pid := range cfg.AppPIDs {
+		p, err := newProcess(ctx, pid)
+		if err != nil {
+			return nil, fmt.Errorf("measure the app server: %w", err)
+		}
+		s.app = append(s.app, p)
+	}
+	if cfg.StorePID != 0 {
+		p, err := newProcess(ctx, cfg.StorePID)
+		if err != nil {
+			return nil, fmt.Errorf("measure the store's server: %w", err)
+		}
+		s.store = append(s.store, p)
+	}
+	if cfg.Redis != "" {
+		redis, err := newRedisServer(ctx, cfg.Redis, cfg.Timeout)
+		if err != nil {
+			return nil, fmt.Errorf("measure Redis: %w", err)
+		}
+		s.redis = redis
+	}
+	return s, nil
+}
+
+// Begin starts the interval. It never fails: what cannot be read is missing
+// from Usage, with the reason.
+func (s *Sampler) Begin(ctx context.Context) error {
+	// The expensive look first, the cheap ones as close to the interval as can
+	// be; End goes the other way round.
+	s.before.readMetrics(ctx, s)
+	s.before.readStore(ctx, s)
+	s.before.readProcesses(ctx, s)
+
+	if s.cfg.Every > 0 {
+		ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+		s.timeline.Go(func() { s.watch(ctx) })
+	}
+	return nil
+}
+
+// End ends the interval.
+func (s *Sampler) End(ctx context.Context) error {
+	s.stop()
+	s.timeline.Wait()
+	s.after.readProcesses(ctx, s)
+	s.after.readStore(ctx, s)
+	s.after.readMetrics(ctx, s)
+	return nil
+}
+
+// Close lets go of the connections.
+func (s *Sampler) Close() error {
+	s.stop()
+	s.timeline.Wait()
+	if s.redis == nil {
+		return nil
+	}
+	return s.redis.close()
+}
+
+// snapshot is what was read at one end of the interval. What could not be read
+// is nil, and why is in failures.
+type snapshot struct {
+	at       time.Time
+	own      ownUse
+	app      *float64 // CPU seconds of the app's processes
+	store    *float64 // CPU seconds of the store's process
+	host     *hostTimes
+	redis    *redisInfo
+	metrics  *appMetrics
+	failures []error
+}
+
+func (s *snapshot) readProcesses(ctx context.Context, sampler *Sampler) {
+	s.app = s.cpuOf(ctx, "the CPU of the app", sampler.app)
+	s.store = s.cpuOf(ctx, "the CPU of the store", sampler.store)
+	host, err := readHost(ctx)
+	s.fail("the CPU of this machine", err)
+	s.host = host
+	s.at = time.Now()
+	own, err := readOwnUse()
+	s.fail("the CPU of the load generator", err)
+	s.own = own
+}
+
+func (s *snapshot) readStore(ctx context.Context, sampler *Sampler) {
+	if sampler.redis == nil {
+		return
+	}
+	info, err := sampler.redis.info(ctx)
+	s.fail("Redis", err)
+	s.redis = info
+}
+
+func (s *snapshot) readMetrics(ctx context.Context, sampler *Sampler) {
+	if len(sampler.cfg.AppMetrics) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, sampler.cfg.Timeout)
+	defer cancel()
+	metrics, err := readMetrics(ctx, sampler.cfg.AppMetrics)
+	s.fail("the app's metrics", err)
+	s.metrics = metrics
+}
+
+func (s *snapshot) cpuOf(ctx context.Context, what string, processes []process) *float64 {
+	if len(processes) == 0 {
+		return nil
+	}
+	sum, err := cpuSeconds(ctx, processes)
+	s.fail(what, err)
+	return sum
+}
+
+func (s *snapshot) fail(what string, err error) {
+	if err != nil {
+		s.failures = append(s.failures, fmt.Errorf("%s: %w", what, err))
+	}
+}
+
+var errRestarted = errors.New("the server was restarted or replaced during the run")

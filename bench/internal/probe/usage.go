@@ -1,0 +1,146 @@
+package probe
+
+import (
+	"math"
+	"runtime"
+	"slices"
+	"time"
+
+	"sagabench/bench/internal/report"
+)
+
+// Usage is what was used between Begin and End. What is nil was not measured.
+type Usage struct {
+	Elapsed time.Duration
+
+	// CPU seconds.
+	LoadCPU, AppCPU, StoreCPU *float64
+
+	StoreBytesIn, StoreBytesOut *int64 // as the store sees them
+	StoreMemory                 *int64 // bytes of data that were added
+	StoreCalls                  *int64 // commands that clients sent; a lower bound with scripts, see Config.RedisScripts
+	StoreRoundTrips             *float64
+	StoreFsyncs                 *float64
+
+	// Shares of this machine's CPU time.
+	HostBusy, BusiestCore, HostSteal *float64
+
+	GCPause  time.Duration // of this process
+	Timeline []Moment
+	Failures []string // what could not be measured, and why
+
+	storeOneCore bool // a Redis runs its commands on one core
+}
+
+// Usage gives the differences between Begin and End.
+func (s *Sampler) Usage() Usage {
+	b, a := s.before, s.after
+	u := Usage{
+		Elapsed:  a.at.Sub(b.at),
+		GCPause:  a.own.gcPause - b.own.gcPause,
+		AppCPU:   difference(b.app, a.app),
+		StoreCPU: difference(b.store, a.store),
+		Timeline: s.moments,
+	}
+	load := (a.own.cpu - b.own.cpu).Seconds()
+	u.LoadCPU = &load
+	u.HostBusy, u.BusiestCore, u.HostSteal = a.host.since(b.host)
+	failures := slices.Concat(b.failures, a.failures)
+	if b.metrics != nil && a.metrics != nil {
+		u.StoreRoundTrips = difference(b.metrics.roundTrips, a.metrics.roundTrips)
+		u.StoreFsyncs = difference(b.metrics.fsyncs, a.metrics.fsyncs)
+		if len(s.app) == 0 {
+			u.AppCPU = difference(b.metrics.cpu, a.metrics.cpu)
+		}
+	}
+	if b.redis != nil && a.redis != nil {
+		if b.redis.runID != a.redis.runID {
+			failures = append(failures, errRestarted)
+		} else {
+			u.addRedis(b.redis, a.redis, s.cfg.RedisScripts)
+		}
+	}
+	for _, err := range failures {
+		u.Failures = append(u.Failures, err.Error())
+	}
+	return u
+}
+
+func (u *Usage) addRedis(b, a *redisInfo, scripts []string) {
+	whole := func(x int64) *int64 { return &x }
+	u.storeOneCore = true
+	u.StoreCPU = difference(&b.cpu, &a.cpu)
+	u.StoreBytesIn = whole(a.bytesIn - b.bytesIn)
+	u.StoreBytesOut = whole(a.bytesOut - b.bytesOut)
+	u.StoreCalls = clientCalls(b.calls, a.calls, scripts)
+	// When keys went away meanwhile, what is left says nothing about a saga.
+	if a.removed == b.removed {
+		u.StoreMemory = whole(a.memory - b.memory)
+	}
+}
+
+// difference is nil when either is, or when the counter went backwards: then it
+// is not the one it was.
+func difference(before, after *float64) *float64 {
+	if before == nil || after == nil || *after < *before {
+		return nil
+	}
+	d := *after - *before
+	return &d
+}
+
+// PerSaga divides by the number of sagas acknowledged in the interval. Of no
+// sagas nothing is known.
+func (u Usage) PerSaga(sagas int64) report.Cost {
+	if sagas <= 0 {
+		return report.Cost{}
+	}
+	per := func(x *float64, unit float64) *float64 {
+		if x == nil {
+			return nil
+		}
+		// To a thousandth: what lies below is noise.
+		y := math.Round(*x*unit/float64(sagas)*1000) / 1000
+		return &y
+	}
+	whole := func(n *int64) *float64 {
+		if n == nil {
+			return nil
+		}
+		x := float64(*n)
+		return per(&x, 1)
+	}
+	const microseconds = 1e6
+	return report.Cost{
+		StoreCPUUS:       per(u.StoreCPU, microseconds),
+		AppCPUUS:         per(u.AppCPU, microseconds),
+		LoadCPUUS:        per(u.LoadCPU, microseconds),
+		StoreBytesIn:     whole(u.StoreBytesIn),
+		StoreBytesOut:    whole(u.StoreBytesOut),
+		StoreMemoryBytes: whole(u.StoreMemory),
+		StoreCalls:       whole(u.StoreCalls),
+		StoreRoundTrips:  per(u.StoreRoundTrips, 1),
+		StoreFsyncs:      per(u.StoreFsyncs, 1),
+	}
+}
+
+// Evidence is what report.Judge wants to know of the machine; the rest is left
+// to fill in.
+func (u Usage) Evidence() report.Evidence {
+	perSecond := func(seconds *float64) *float64 {
+		zero := 0.0
+		return cores(&zero, seconds, u.Elapsed.Seconds())
+	}
+	return report.Evidence{
+		LoadCores:       perSecond(u.LoadCPU),
+		AppCores:        perSecond(u.AppCPU),
+		StoreCores:      perSecond(u.StoreCPU),
+		LoadCoresUsable: runtime.GOMAXPROCS(0),
+		StoreOneCore:    u.storeOneCore,
+		HostBusy:        u.HostBusy,
+		BusiestCore:     u.BusiestCore,
+		HostSteal:       u.HostSteal,
+		GCPause:         u.GCPause,
+		Failures:        u.Failures,
+	}
+}

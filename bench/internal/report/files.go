@@ -1,0 +1,120 @@
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// The files of a result directory. The first three are written while the run
+// is on, the others from them.
+const (
+	FileResults      = "results.bin"      // every request of the measured part, as vegeta encodes it
+	FileHistogramLog = "latency.hlog"     // latencies second by second
+	FileAcknowledged = "acknowledged.log" // the sagas that were acknowledged, warm-up included
+	FileSummary      = "summary.json"
+	FilePercentiles  = "latency.hgrm" // percentiles of the latency in milliseconds
+	FilePage         = "report.html"
+)
+
+// Write puts summary.json, latency.hgrm and report.html into the directory, the
+// latter two with what its latency.hlog holds; without that file there is no
+// latency.hgrm, and no curves on the page.
+func Write(dir string, s Summary) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("make the result directory: %w", err)
+	}
+	rec, err := readRecording(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if rec.Latency != nil {
+		err := writeFile(dir, FilePercentiles, func(w io.Writer) error {
+			_, err := rec.Latency.PercentilesPrint(w, 5, 1000)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := writeFile(dir, FileSummary, func(w io.Writer) error { return WriteJSON(w, s) }); err != nil {
+		return err
+	}
+	return writeFile(dir, FilePage, func(w io.Writer) error { return HTML(w, s, rec) })
+}
+
+// Read returns the summary and the histograms of a result directory. A
+// directory without latency.hlog gives an empty Recording.
+func Read(dir string) (Summary, Recording, error) {
+	var s Summary
+	text, err := os.ReadFile(filepath.Join(dir, FileSummary))
+	if err != nil {
+		return s, Recording{}, fmt.Errorf("read the result: %w", err)
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		return s, Recording{}, fmt.Errorf("read %s: %w", filepath.Join(dir, FileSummary), err)
+	}
+	if s.Schema != Schema {
+		return s, Recording{}, fmt.Errorf("read %s: schema %d, this program knows %d", filepath.Join(dir, FileSummary), s.Schema, Schema)
+	}
+	rec, err := readRecording(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return s, rec, err
+	}
+	return s, rec, nil
+}
+
+// WriteJSON writes the summary as summary.json holds it. Lists and maps without
+// entries are empty, not null.
+func WriteJSON(w io.Writer, s Summary) error {
+	if s.Run.Store.Settings == nil {
+		s.Run.Store.Settings = map[string]string{}
+	}
+	if s.Load.ErrorsByKind == nil {
+		s.Load.ErrorsByKind = map[string]int64{}
+	}
+	if s.Validity.Warnings == nil {
+		s.Validity.Warnings = []string{}
+	}
+	if s.Environment.Versions == nil {
+		s.Environment.Versions = map[string]string{}
+	}
+	out := json.NewEncoder(w)
+	out.SetEscapeHTML(false)
+	out.SetIndent("", "  ")
+	if err := out.Encode(s); err != nil {
+		return fmt.Errorf("write the summary: %w", err)
+	}
+	return nil
+}
+
+func readRecording(dir string) (Recording, error) {
+	f, err := os.Open(filepath.Join(dir, FileHistogramLog))
+	if err != nil {
+		return Recording{}, fmt.Errorf("open the histogram log: %w", err)
+	}
+	defer f.Close()
+	return ReadHistogramLog(f)
+}
+
+// writeFile writes a file whole or not at all, so that a result that is there
+// is complete.
+func writeFile(dir, name string, write func(io.Writer) error) (err error) {
+	f, err := os.Create(filepath.Join(dir, name+".new"))
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("write %s: %w", name, err), os.Remove(f.Name()))
+		}
+	}()
+	if err := errors.Join(write(f), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), filepath.Join(dir, name))
+}

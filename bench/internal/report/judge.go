@@ -1,0 +1,204 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Evidence is what Judge needs to know beside the summary. A nil pointer is
+// unknown, and judged as neither good nor bad.
+type Evidence struct {
+	Incomplete string        // why the run ended early; empty: it did not
+	Planned    time.Duration // of the measured part
+
+	Intervals []Interval // of the measured part
+	LateOwn   int64      // sent late though fewer than the allowed requests were in flight
+	Clamped   int64      // latencies beyond what the histogram holds
+
+	// CPU, in cores kept busy on average over the measured part.
+	LoadCores, AppCores, StoreCores *float64
+	LoadCoresUsable                 int           // cores that the load generator may use
+	StoreOneCore                    bool          // the store runs its commands on one core
+	HostBusy, HostSteal             *float64      // shares of all cores of the load generator's machine; steal is what its hypervisor took
+	BusiestCore                     *float64      // share of the busiest of them
+	GCPause                         time.Duration // of the load generator, all pauses together
+
+	StoreSagas *int64   // sagas of the run, warm-up included, by the store's own count
+	Leftovers  *int64   // sagas that were in the store before the run
+	After      *Store   // what the store's engine said of itself after the run
+	Findings   []string // what the audit of the store found wrong, in words
+	Failures   []string // what else could not be measured, and why
+
+	ErrorBudget float64 // share of requests that may fail; 0: DefaultErrorBudget
+}
+
+// DefaultErrorBudget is the share of requests that may fail in a valid run.
+const DefaultErrorBudget = 0.001
+
+// The thresholds of Judge.
+const (
+	lateShare     = 0.01                   // sends that are late for want of the generator: the run is invalid
+	generatorFull = 0.80                   // of the cores it may use: it may be the limit
+	hostFull      = 0.95                   // of all cores
+	coreFull      = 0.90                   // of one core
+	stealShare    = 0.01                   // of all cores
+	pauseShare    = 0.01                   // of the time
+	driftShare    = 0.10                   // between the first and the last third
+	driftLeast    = 6                      // intervals for a drift to be looked for
+	wholeInterval = 900 * time.Millisecond // shorter ones, at the end, say little about the rate
+	partShare     = 0.10                   // between the p99 from the due time and that from the send
+	partLeastMS   = 1.0                    // below it they do not part
+	countShare    = 0.001                  // between the store's count of sagas and the clients'
+)
+
+// Judge says whether the result may be believed, and what to know before it is
+// quoted. Each warning holds the numbers that it rests on.
+func Judge(s Summary, e Evidence) Validity {
+	j := judgement{s: s, e: e, valid: true, warnings: []string{}}
+	j.complete()
+	j.outcomes()
+	j.errors()
+	j.counted()
+	j.settings()
+	j.overload()
+	j.generator()
+	j.limit()
+	j.samples()
+	j.omission()
+	j.drift()
+	j.surroundings()
+	return Validity{Valid: j.valid, Warnings: j.warnings}
+}
+
+type judgement struct {
+	s        Summary
+	e        Evidence
+	valid    bool
+	warnings []string
+}
+
+// warn adds something to know; refuse makes the result invalid as well.
+func (j *judgement) warn(format string, args ...any) {
+	j.warnings = append(j.warnings, fmt.Sprintf(format, args...))
+}
+
+func (j *judgement) refuse(format string, args ...any) {
+	j.valid = false
+	j.warn(format, args...)
+}
+
+func (j *judgement) complete() {
+	if j.e.Incomplete != "" {
+		j.refuse("incomplete: %s; %s s of %s s were measured", j.e.Incomplete,
+			number(j.s.Run.DurationS), number(j.e.Planned.Seconds()))
+	}
+	for _, failure := range j.e.Failures {
+		j.warn("not measured: %s", failure)
+	}
+}
+
+func (j *judgement) outcomes() {
+	c := j.s.Check
+	for _, v := range c.violations() {
+		j.refuse("broken promise: %s of %s acknowledged sagas %s", count(v.n), count(c.Acknowledged), v.name)
+	}
+	for _, finding := range j.e.Findings {
+		j.refuse("audit: %s", finding)
+	}
+	if c.Lost == nil {
+		j.warn("not audited: nobody looked whether the store holds the %s that were acknowledged", plural(c.Acknowledged, "saga"))
+	}
+	if c.Unfinished != nil && *c.Unfinished > 0 {
+		j.warn("unfinished: %s had not ended when the store was audited", plural(*c.Unfinished, "saga"))
+	}
+}
+
+func (j *judgement) errors() {
+	l := j.s.Load
+	if l.Requests == 0 {
+		j.refuse("nothing sent: no request was made in the measured part")
+		return
+	}
+	if l.Errors == 0 {
+		return
+	}
+	budget := j.e.ErrorBudget
+	if budget == 0 {
+		budget = DefaultErrorBudget
+	}
+	share := float64(l.Errors) / float64(l.Requests)
+	text := fmt.Sprintf("errors: %s of %s requests (%s; %s are allowed): %s",
+		count(l.Errors), count(l.Requests), percent(share), percent(budget), strings.Join(errorKinds(l), ", "))
+	if share > budget {
+		j.refuse("%s", text)
+	} else {
+		j.warn("%s", text)
+	}
+}
+
+// errorKinds lists the errors with their counts, the most frequent first.
+func errorKinds(l Load) []string {
+	kinds := slices.SortedFunc(maps.Keys(l.ErrorsByKind), func(a, b string) int {
+		return cmp.Or(cmp.Compare(l.ErrorsByKind[b], l.ErrorsByKind[a]), cmp.Compare(a, b))
+	})
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%s × %s", count(l.ErrorsByKind[kind]), kind)
+	}
+	return kinds
+}
+
+// counted compares what clients were told with what the store counted itself.
+// A request that failed may have left a saga behind all the same.
+func (j *judgement) counted() {
+	if n := j.e.Leftovers; n != nil && *n > 0 {
+		j.warn("leftovers: the store held %s before the run", plural(*n, "saga"))
+	}
+	if j.e.StoreSagas == nil {
+		return
+	}
+	stored, told := *j.e.StoreSagas, j.s.Check.Acknowledged
+	switch {
+	case stored < told:
+		j.refuse("counts differ: clients were told of %s, the store counts %s", plural(told, "saga"), count(stored))
+	case float64(stored-told-j.s.Load.Errors) > countShare*float64(told):
+		j.warn("counts differ: the store counts %s, clients were told of %s and saw %s: somebody else uses the store",
+			plural(stored, "saga"), count(told), plural(j.s.Load.Errors, "error"))
+	}
+}
+
+func (j *judgement) settings() {
+	after := j.e.After
+	if after == nil {
+		return
+	}
+	before := j.s.Run.Store
+	if before.Durability != after.Durability {
+		j.refuse("settings changed during the run: durability %s, then %s", before.Durability, after.Durability)
+	}
+	if before.Version != after.Version {
+		j.refuse("settings changed during the run: version %s, then %s", before.Version, after.Version)
+	}
+	names := maps.Clone(before.Settings)
+	if names == nil {
+		names = map[string]string{}
+	}
+	maps.Copy(names, after.Settings)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if was, is := before.Settings[name], after.Settings[name]; was != is {
+			j.refuse("settings changed during the run: %s %q, then %q", name, was, is)
+		}
+	}
+}
+
+func (j *judgement) overload() {
+	l := j.s.Load
+	if !l.Overloaded() {
+		return
+	}
+	j.warn("overloaded: %s/s achieved of %s/s offered (%s); the latencies depend on how long it went on and are not a service level",
+		number(l.AchievedPerS), number(*l.OfferedPerS), percent(l.AchievedPerS / *l.OfferedPerS))
+}

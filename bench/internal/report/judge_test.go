@@ -1,0 +1,216 @@
+package report
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// goodEvidence goes with quietRun: Judge has nothing to say of them.
+func goodEvidence() Evidence {
+	return Evidence{
+		Planned:   10 * time.Second,
+		Intervals: intervals(900, 900, 900, 900, 900, 900),
+		LoadCores: ptr(0.2), AppCores: ptr(0.5), StoreCores: ptr(0.1), LoadCoresUsable: 2,
+		StoreOneCore: true, HostBusy: ptr(0.5), HostSteal: ptr(0.0),
+		StoreSagas: ptr[int64](134_900), Leftovers: ptr[int64](0),
+		After: ptr(closedRun().Run.Store),
+	}
+}
+
+func quietRun() Summary {
+	s := closedRun()
+	s.Run.SharedHost = false
+	s.Load = Load{
+		Mode: Open, InFlight: 1000, OfferedPerS: ptr(11_250.0), AchievedPerS: 11_240,
+		Requests: 112_467, Late: ptr[int64](0), Dropped: ptr[int64](0),
+	}
+	return s
+}
+
+func intervals(perS ...int64) []Interval {
+	var list []Interval
+	for i, n := range perS {
+		list = append(list, Interval{Start: began.Add(time.Duration(i) * time.Second), Length: time.Second, Acknowledged: n})
+	}
+	return list
+}
+
+func TestJudge_GoodRunHasNoWarnings(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, Validity{Valid: true, Warnings: []string{}}, Judge(quietRun(), goodEvidence()))
+}
+
+func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
+	t.Parallel()
+	closed := func(s *Summary) { s.Load.Mode, s.Load.OfferedPerS, s.Load.InFlight = Closed, nil, 64 }
+	for name, c := range map[string]struct {
+		spoil func(*Summary, *Evidence)
+		valid bool
+		want  string
+	}{
+		"interrupted": {
+			func(s *Summary, e *Evidence) { e.Incomplete, s.Run.DurationS = "interrupted", 4.2 }, false,
+			"incomplete: interrupted; 4.20 s of 10.0 s were measured",
+		},
+		"probe failed": {
+			func(_ *Summary, e *Evidence) { e.Failures = []string{"the app's CPU: no such process"} }, true,
+			"not measured: the app's CPU: no such process",
+		},
+		"lost": {
+			func(s *Summary, _ *Evidence) { s.Check.Lost = ptr[int64](3) }, false,
+			"broken promise: 3 of 134,900 acknowledged sagas lost",
+		},
+		"both outcomes": {
+			func(s *Summary, _ *Evidence) { s.Check.BothOutcomes = ptr[int64](1) }, false,
+			"broken promise: 1 of 134,900 acknowledged sagas with both outcomes",
+		},
+		"uncompensated": {
+			func(s *Summary, _ *Evidence) { s.Check.Uncompensated = ptr[int64](2) }, false,
+			"broken promise: 2 of 134,900 acknowledged sagas uncompensated",
+		},
+		"audit": {
+			func(_ *Summary, e *Evidence) { e.Findings = []string{"saga g1: its index entry is missing"} }, false,
+			"audit: saga g1: its index entry is missing",
+		},
+		"not audited": {
+			func(s *Summary, _ *Evidence) { s.Check = Check{Acknowledged: 134_900} }, true,
+			"not audited: nobody looked whether the store holds the 134,900 sagas that were acknowledged",
+		},
+		"unfinished": {
+			func(s *Summary, _ *Evidence) { s.Check.Unfinished = ptr[int64](1) }, true,
+			"unfinished: 1 saga had not ended when the store was audited",
+		},
+		"nothing sent": {
+			func(s *Summary, _ *Evidence) { s.Load.Requests = 0 }, false,
+			"nothing sent: no request was made in the measured part",
+		},
+		"errors above the budget": {func(s *Summary, _ *Evidence) {
+			s.Load.Errors, s.Load.ErrorsByKind = 225, map[string]int64{"timeout": 25, "http 500": 200}
+		}, false, "errors: 225 of 112,467 requests (0.200%; 0.100% are allowed): 200 × http 500, 25 × timeout"},
+		"errors within a wider budget": {func(s *Summary, e *Evidence) {
+			e.ErrorBudget = 0.01
+			s.Load.Errors, s.Load.ErrorsByKind = 225, map[string]int64{"timeout": 225}
+		}, true, "errors: 225 of 112,467 requests (0.200%; 1.00% are allowed): 225 × timeout"},
+		"store counts fewer": {
+			func(_ *Summary, e *Evidence) { e.StoreSagas = ptr[int64](134_899) }, false,
+			"counts differ: clients were told of 134,900 sagas, the store counts 134,899",
+		},
+		"store counts more": {
+			func(_ *Summary, e *Evidence) { e.StoreSagas = ptr[int64](135_900) }, true,
+			"counts differ: the store counts 135,900 sagas, clients were told of 134,900 and saw 0 errors: somebody else uses the store",
+		},
+		"leftovers": {
+			func(_ *Summary, e *Evidence) { e.Leftovers = ptr[int64](7) }, true,
+			"leftovers: the store held 7 sagas before the run",
+		},
+		"setting changed": {
+			func(_ *Summary, e *Evidence) {
+				e.After.Settings = map[string]string{"sync": "false", "cache": "64 MiB"}
+			}, false,
+			`settings changed during the run: sync "true", then "false"`,
+		},
+		"durability changed": {
+			func(_ *Summary, e *Evidence) { e.After.Durability = "D2" }, false,
+			"settings changed during the run: durability D3, then D2",
+		},
+		"version changed": {
+			func(_ *Summary, e *Evidence) { e.After.Version = "2.1.8" }, false,
+			"settings changed during the run: version 2.1.7, then 2.1.8",
+		},
+		"overloaded": {
+			func(s *Summary, _ *Evidence) { s.Load.OfferedPerS = ptr(12_000.0) }, true,
+			"overloaded: 11,240/s achieved of 12,000/s offered (93.7%); the latencies depend on how long it went on and are not a service level",
+		},
+		"late generator": {
+			func(s *Summary, e *Evidence) { e.LateOwn = 2000 }, false,
+			"late load generator: 2,000 of 112,467 requests left more than 10 ms late though more could have been in flight",
+		},
+		"busy generator": {
+			func(_ *Summary, e *Evidence) { e.LoadCores = ptr(1.7) }, true,
+			"load generator: it keeps 1.70 of its 2 cores busy (85.0%) and may be the limit",
+		},
+		"pauses": {
+			func(_ *Summary, e *Evidence) { e.GCPause = 200 * time.Millisecond }, true,
+			"load generator: garbage collection stopped it for 200 ms of 10.0 s (2.00%)",
+		},
+		"store's core": {
+			func(s *Summary, e *Evidence) { closed(s); e.StoreCores = ptr(0.97) }, true,
+			"limit: the store keeps 97.0% of its one core busy",
+		},
+		"machine full": {
+			func(s *Summary, e *Evidence) { closed(s); e.HostBusy = ptr(0.99) }, true,
+			"limit: the machine's cores are 99.0% busy (in cores: load 0.200, app 0.500, store 0.100)",
+		},
+		"one core": {
+			func(s *Summary, e *Evidence) { closed(s); e.BusiestCore = ptr(0.98) }, true,
+			"limit: one of the machine's cores is 98.0% busy: something runs on one core only",
+		},
+		"waiting": {
+			func(s *Summary, _ *Evidence) { closed(s) }, true,
+			"limit: the machine's cores are 50.0% busy, so each request mostly waits: more in flight may reach a higher rate",
+		},
+		"clamped": {
+			func(_ *Summary, e *Evidence) { e.Clamped = 2 }, true,
+			"clamped: 2 latency values beyond 3600 s counted as that long",
+		},
+		"few samples": {
+			func(s *Summary, e *Evidence) { s.Load.Requests = 420 }, true,
+			"too few samples: 420 latency values; p99 needs 1,000",
+		},
+		"waiting to be sent": {
+			func(s *Summary, _ *Evidence) { s.LatencyMS.P99 = ptr(812.0) }, true,
+			"waiting to be sent: p99 is 812 ms from the due time and 9.83 ms from the send; quote the former",
+		},
+		"drift": {
+			func(_ *Summary, e *Evidence) { e.Intervals = intervals(1000, 1010, 950, 900, 850, 840) }, true,
+			"not steady: 1,005/s in the first third of the run, 845/s in the last",
+		},
+		"shared host": {
+			func(s *Summary, _ *Evidence) { s.Run.SharedHost = true }, true,
+			"shared host: load, app and store share a machine; the rate is relative only, CPU per saga holds better",
+		},
+		"steal": {
+			func(_ *Summary, e *Evidence) { e.HostSteal = ptr(0.034) }, true,
+			"steal: the hypervisor took 3.40% of the machine's CPU time",
+		},
+		"governor": {
+			func(s *Summary, _ *Evidence) { s.Environment.Governor = ptr("powersave") }, true,
+			`governor: CPU frequency is governed by "powersave"; latency may fall as load rises`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, e := quietRun(), goodEvidence()
+			c.spoil(&s, &e)
+			got := Judge(s, e)
+			require.Contains(t, got.Warnings, c.want)
+			require.Equal(t, c.valid, got.Valid)
+		})
+	}
+}
+
+func TestJudge_ErrorsAloneAreNoOverload(t *testing.T) {
+	t.Parallel()
+	s := quietRun()
+	s.Load.Errors = s.Load.Requests / 20
+	s.Load.AchievedPerS *= 0.95
+	require.False(t, s.Load.Overloaded())
+	s.Load.AchievedPerS *= 0.95
+	require.True(t, s.Load.Overloaded())
+}
+
+func TestJudge_UnknownIsNoFault(t *testing.T) {
+	t.Parallel()
+	got := Judge(quietRun(), Evidence{Planned: 10 * time.Second})
+	require.Equal(t, Validity{Valid: true, Warnings: []string{}}, got)
+}
+
+func TestJudge_OneBadSecondOrAShortLastOneIsNoDrift(t *testing.T) {
+	t.Parallel()
+	e := goodEvidence()
+	e.Intervals = intervals(900, 905, 900, 900, 895, 900, 900, 10, 900)
+	e.Intervals = append(e.Intervals, Interval{Length: 20 * time.Millisecond, Acknowledged: 1})
+	require.Empty(t, Judge(quietRun(), e).Warnings)
+}

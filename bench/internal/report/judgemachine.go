@@ -1,0 +1,123 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// generator refuses a result that shows the load generator rather than the
+// system.
+func (j *judgement) generator() {
+	l, e := j.s.Load, j.e
+	if l.Requests > 0 && float64(e.LateOwn) > lateShare*float64(l.Requests) {
+		j.refuse("late load generator: %s of %s requests left more than %d ms late though more could have been in flight",
+			count(e.LateOwn), count(l.Requests), LateAfter.Milliseconds())
+	}
+	if e.LoadCores != nil && e.LoadCoresUsable > 0 {
+		if share := *e.LoadCores / float64(e.LoadCoresUsable); share > generatorFull {
+			j.warn("load generator: it keeps %s of its %s busy (%s) and may be the limit",
+				number(*e.LoadCores), plural(int64(e.LoadCoresUsable), "core"), percent(share))
+		}
+	}
+	if pause := e.GCPause.Seconds(); pause > pauseShare*j.s.Run.DurationS && j.s.Run.DurationS > 0 {
+		j.warn("load generator: garbage collection stopped it for %s ms of %s s (%s)",
+			number(1000*pause), number(j.s.Run.DurationS), percent(pause/j.s.Run.DurationS))
+	}
+}
+
+// limit answers why the rate is not double, where the rate was the system's to
+// choose.
+func (j *judgement) limit() {
+	l, e := j.s.Load, j.e
+	if l.Mode == Open && !l.Overloaded() {
+		return
+	}
+	storeFull := e.StoreOneCore && e.StoreCores != nil && *e.StoreCores > coreFull
+	switch {
+	case storeFull:
+		j.warn("limit: the store keeps %s of its one core busy", percent(*e.StoreCores))
+	case e.HostBusy != nil && *e.HostBusy > hostFull:
+		j.warn("limit: the machine's cores are %s busy%s", percent(*e.HostBusy), j.whoseCores())
+	case e.BusiestCore != nil && *e.BusiestCore > hostFull:
+		j.warn("limit: one of the machine's cores is %s busy: something runs on one core only", percent(*e.BusiestCore))
+	case e.HostBusy != nil && l.Mode == Closed:
+		j.warn("limit: the machine's cores are %s busy, so each request mostly waits: more in flight may reach a higher rate",
+			percent(*e.HostBusy))
+	}
+}
+
+func (j *judgement) whoseCores() string {
+	var parts []string
+	for _, p := range []struct {
+		name  string
+		cores *float64
+	}{{"load", j.e.LoadCores}, {"app", j.e.AppCores}, {"store", j.e.StoreCores}} {
+		if p.cores != nil {
+			parts = append(parts, fmt.Sprintf("%s %s", p.name, number(*p.cores)))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (in cores: " + strings.Join(parts, ", ") + ")"
+}
+
+func (j *judgement) samples() {
+	if n := j.e.Clamped; n > 0 {
+		j.warn("clamped: %s beyond %d s counted as that long", plural(n, "latency value"), HighestUS/1_000_000)
+	}
+	acknowledged := j.s.Load.Requests - j.s.Load.Errors
+	if acknowledged < samplesFor(100) {
+		j.warn("too few samples: %s; p99 needs %s", plural(acknowledged, "latency value"), count(samplesFor(100)))
+	}
+}
+
+// omission says when waiting to be sent was a part of the latency: only the
+// latency from the due time shows it.
+func (j *judgement) omission() {
+	due, sent := j.s.LatencyMS.P99, j.s.ServiceMS.P99
+	if due == nil || sent == nil || *due-*sent < partLeastMS || *due-*sent < partShare**sent {
+		return
+	}
+	j.warn("waiting to be sent: p99 is %s ms from the due time and %s ms from the send; quote the former",
+		number(*due), number(*sent))
+}
+
+// drift compares the medians of the first and the last third of the intervals:
+// a single bad second moves neither.
+func (j *judgement) drift() {
+	var rates []float64
+	for _, i := range j.e.Intervals {
+		if i.Length >= wholeInterval {
+			rates = append(rates, i.PerS())
+		}
+	}
+	if len(rates) < driftLeast {
+		return
+	}
+	third := len(rates) / 3
+	first, last := median(rates[:third]), median(rates[len(rates)-third:])
+	if math.Abs(last-first) > driftShare*max(first, last) {
+		j.warn("not steady: %s/s in the first third of the run, %s/s in the last", number(first), number(last))
+	}
+}
+
+func median(x []float64) float64 {
+	sorted := slices.Sorted(slices.Values(x))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+func (j *judgement) surroundings() {
+	if j.s.Run.SharedHost {
+		j.warn("shared host: load, app and store share a machine; the rate is relative only, CPU per saga holds better")
+	}
+	if steal := j.e.HostSteal; steal != nil && *steal > stealShare {
+		j.warn("steal: the hypervisor took %s of the machine's CPU time", percent(*steal))
+	}
+	if g := j.s.Environment.Governor; g != nil && *g != "performance" {
+		j.warn("governor: CPU frequency is governed by %q; latency may fall as load rises", *g)
+	}
+}

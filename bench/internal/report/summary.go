@@ -1,0 +1,146 @@
+package report
+
+import "time"
+
+// Schema is the version of the keys below.
+const Schema = 1
+
+// Summary is the result of one run, as summary.json holds it.
+type Summary struct {
+	Schema      int         `json:"schema"`
+	Run         Run         `json:"run"`
+	Load        Load        `json:"load"`
+	LatencyMS   Latency     `json:"latency_ms"` // from the moment a request was due
+	ServiceMS   Latency     `json:"service_ms"` // from the moment it was sent
+	CostPerSaga Cost        `json:"cost_per_saga"`
+	Check       Check       `json:"check"`
+	Validity    Validity    `json:"validity"`
+	Environment Environment `json:"environment"`
+}
+
+// Run says what was run.
+type Run struct {
+	ID         string    `json:"id"` // see RunID
+	Started    time.Time `json:"started"`
+	DurationS  float64   `json:"duration_s"` // of the measured part, to its last answer
+	Command    string    `json:"command"`    // the line to type for the same run
+	Store      Store     `json:"store"`
+	Scenario   Scenario  `json:"scenario"`
+	Topology   string    `json:"topology"`    // what ran where, in words
+	SharedHost bool      `json:"shared_host"` // load, app or store shared a machine
+	Commit     *string   `json:"commit"`      // of this program
+}
+
+// RunID names a run after its start, in UTC, and its store.
+func RunID(started time.Time, store string) string {
+	return started.UTC().Format("20060102-150405") + "-" + store
+}
+
+// Store is what the store's engine said of itself.
+type Store struct {
+	Driver     string            `json:"driver"`
+	Version    string            `json:"version"`
+	Settings   map[string]string `json:"settings"`   // by the engine's own names
+	Durability string            `json:"durability"` // D0 to D4; empty: unknown
+}
+
+// Scenario is the saga that was run.
+type Scenario struct {
+	Steps    int     `json:"steps"`
+	Branches string  `json:"branches"` // empty or http
+	Payload  int     `json:"payload"`  // bytes per step
+	Fail     float64 `json:"fail"`     // share of the sagas that were asked to fail
+}
+
+// LateAfter is how long after it was due a request counts as sent late. Timers
+// and schedulers account for a millisecond or two; ten show that the sender,
+// or its limit of requests in flight, could not follow.
+const LateAfter = 10 * time.Millisecond
+
+// Load modes.
+const (
+	Open   = "open"   // requests are due at a fixed rate, whatever the answers do
+	Closed = "closed" // a fixed number of requests is kept in flight
+)
+
+// Load says what was sent in the measured part, and what became of it.
+type Load struct {
+	Mode         string           `json:"mode"`
+	InFlight     int              `json:"in_flight"`      // closed: kept in flight; open: the most allowed
+	OfferedPerS  *float64         `json:"offered_per_s"`  // null in a closed loop
+	AchievedPerS float64          `json:"achieved_per_s"` // acknowledged sagas
+	Requests     int64            `json:"requests"`
+	Errors       int64            `json:"errors"` // a saga rolled back as asked is none
+	ErrorsByKind map[string]int64 `json:"errors_by_kind"`
+	Late         *int64           `json:"late"`    // sent more than LateAfter after they were due; null in a closed loop
+	Dropped      *int64           `json:"dropped"` // due and never sent; null in a closed loop
+}
+
+// Latency is in milliseconds, of the acknowledged sagas.
+type Latency struct {
+	P50   *float64 `json:"p50"`
+	P90   *float64 `json:"p90"`
+	P95   *float64 `json:"p95"`
+	P99   *float64 `json:"p99"`
+	P999  *float64 `json:"p999"`
+	P9999 *float64 `json:"p9999"`
+	Max   *float64 `json:"max"`
+	Mean  *float64 `json:"mean"`
+}
+
+// Cost is what one acknowledged saga cost, warm-up left out.
+type Cost struct {
+	StoreCPUUS       *float64 `json:"store_cpu_us"`
+	AppCPUUS         *float64 `json:"app_cpu_us"`
+	LoadCPUUS        *float64 `json:"load_cpu_us"`
+	StoreBytesIn     *float64 `json:"store_bytes_in"`
+	StoreBytesOut    *float64 `json:"store_bytes_out"`
+	StoreMemoryBytes *float64 `json:"store_memory_bytes"` // what a finished saga goes on holding
+	StoreCalls       *float64 `json:"store_calls"`        // commands sent by clients
+	StoreRoundTrips  *float64 `json:"store_round_trips"`
+	StoreFsyncs      *float64 `json:"store_fsyncs"`
+}
+
+// Check is the audit: what clients were told, against what the store holds
+// after the run. It covers the warm-up too. All but the first are null when
+// the store was not audited.
+type Check struct {
+	Acknowledged  int64  `json:"acknowledged"` // sagas whose outcome a client was told
+	Terminal      *int64 `json:"terminal"`     // sagas of the run that have ended
+	Lost          *int64 `json:"lost"`         // acknowledged, and not in the store
+	BothOutcomes  *int64 `json:"both_outcomes"`
+	Uncompensated *int64 `json:"uncompensated"` // failed with a step left undone
+	Unfinished    *int64 `json:"unfinished"`
+}
+
+// Validity says whether the result may be believed.
+type Validity struct {
+	Valid    bool     `json:"valid"`
+	Warnings []string `json:"warnings"` // "what: why, with its numbers"
+}
+
+// Environment is the machine of the load generator.
+type Environment struct {
+	CPU      string            `json:"cpu"`
+	Cores    int               `json:"cores"`  // logical, that this process may use
+	Memory   int64             `json:"memory"` // bytes
+	Kernel   string            `json:"kernel"`
+	Go       string            `json:"go"`
+	Governor *string           `json:"governor"` // of CPU frequency; null: not readable
+	Versions map[string]string `json:"versions"` // of what took part
+}
+
+// overloadedBelow is the share of the offered rate that has to be achieved for
+// a latency to be called a service level.
+const overloadedBelow = 0.99
+
+// Overloaded reports whether the system could not follow the offered rate. Its
+// latencies then grow with the length of the run and are no service level.
+// Requests that failed are not held against it here.
+func (l Load) Overloaded() bool {
+	if l.OfferedPerS == nil || l.Requests == 0 {
+		return false
+	}
+	answered := 1 - float64(l.Errors)/float64(l.Requests)
+	return l.AchievedPerS < overloadedBelow**l.OfferedPerS*answered
+}

@@ -1,0 +1,50 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"sagabench/store"
+)
+
+const (
+	statsTimeout = time.Second
+	statsKept    = time.Second
+)
+
+// stats asks the store how it stands, at most once per statsKept however many
+// ask: scrapes and probes must not become a load of their own.
+type stats struct {
+	store store.Store
+
+	mu    sync.Mutex
+	asked time.Time
+	last  store.Stats
+	err   error
+}
+
+func (s *stats) get() (store.Stats, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asked.IsZero() || time.Since(s.asked) >= statsKept {
+		// Not the context of whoever asks: the answer is for others too.
+		ctx, cancel := context.WithTimeout(context.Background(), statsTimeout)
+		defer cancel()
+		s.last, s.err = s.store.Stats(ctx)
+		s.asked = time.Now()
+	}
+	return s.last, s.err
+}
+
+// health serves /healthz.
+func (s *stats) health(c *gin.Context) {
+	if _, err := s.get(); err != nil {
+		answer(c, http.StatusServiceUnavailable, reply{Message: "the store does not answer: " + err.Error()})
+		return
+	}
+	write(c, http.StatusOK, []byte(`{"message":"ok"}`))
+}

@@ -1,0 +1,199 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"sagabench/deploy/lab"
+	"sagabench/saga"
+	"sagabench/store"
+	"sagabench/store/pebblestore"
+	"sagabench/store/redisstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for what must happen.
+const patience = 20 * time.Second
+
+// onEveryStore runs a test against each engine.
+func onEveryStore(t *testing.T, test func(t *testing.T, s store.Store)) {
+	t.Run("pebble", func(t *testing.T) {
+		t.Parallel()
+		test(t, openPebble(t))
+	})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		test(t, openRedis(t, lab.TestRedis(t, lab.RedisConfig{})))
+	})
+}
+
+func openPebble(t testing.TB) store.Store {
+	cfg := pebblestore.DefaultConfig()
+	cfg.Dir = t.TempDir()
+	s, err := pebblestore.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func openRedis(t testing.TB, server *lab.Server) store.Store {
+	cfg := redisstore.DefaultConfig()
+	cfg.URL = server.URL()
+	cfg.Prefix = "test-" + rand.Text()
+	s, err := redisstore.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// site is a server that runs, and a client for it.
+type site struct {
+	t      testing.TB
+	server *Server
+	client *http.Client
+	log    *logBuffer
+	stop   context.CancelFunc
+	ended  chan struct{}
+}
+
+// settings are the defaults on a free port, with some changes.
+func settings(s store.Store, changes ...func(*Config, *Deps)) (Config, Deps) {
+	cfg := DefaultConfig()
+	cfg.Listen = "127.0.0.1:0"
+	deps := Deps{Store: s, Saga: saga.DefaultConfig()}
+	for _, change := range changes {
+		change(&cfg, &deps)
+	}
+	return cfg, deps
+}
+
+// start runs a server with these settings until the test ends.
+func start(t testing.TB, s store.Store, changes ...func(*Config, *Deps)) *site {
+	t.Helper()
+	cfg, deps := settings(s, changes...)
+	log := &logBuffer{}
+	deps.Logger = slog.New(slog.NewTextHandler(log, nil))
+	var err error
+	deps.Listener, err = Listen(cfg)
+	require.NoError(t, err)
+	server, err := New(cfg, deps)
+	require.NoError(t, err)
+
+	ctx, stop := context.WithCancel(context.Background())
+	at := &site{
+		t: t, server: server, log: log, stop: stop, ended: make(chan struct{}),
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: patience},
+	}
+	var runErr error
+	go func() {
+		defer close(at.ended)
+		runErr = server.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		at.client.CloseIdleConnections()
+		stop()
+		at.waitEnd()
+		require.NoError(t, runErr)
+	})
+	return at
+}
+
+func (at *site) waitEnd() {
+	at.t.Helper()
+	select {
+	case <-at.ended:
+	case <-time.After(patience):
+		require.FailNow(at.t, "the server did not stop")
+	}
+}
+
+// response is an answer read to its end.
+type response struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// reply reads the body as the JSON of this package.
+func (r response) reply(t testing.TB) reply {
+	t.Helper()
+	require.Equal(t, "application/json", r.header.Get("Content-Type"))
+	var decoded reply
+	require.NoError(t, json.Unmarshal([]byte(r.body), &decoded), r.body)
+	return decoded
+}
+
+func (at *site) get(path string) response { at.t.Helper(); return at.do(http.MethodGet, path, "") }
+
+func (at *site) do(method, path, body string) response {
+	at.t.Helper()
+	r, err := at.try(method, path, body)
+	require.NoError(at.t, err)
+	return r
+}
+
+// eventually repeats a request until its answer has this status.
+func (at *site) eventually(path string, status int) response {
+	at.t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		r := at.get(path)
+		if r.status == status {
+			return r
+		}
+		require.True(at.t, time.Now().Before(deadline), "still %d: %s", r.status, r.body)
+	}
+}
+
+// try may be called from any goroutine.
+func (at *site) try(method, path, body string) (response, error) {
+	request, err := http.NewRequest(method, at.server.URL()+path, strings.NewReader(body))
+	if err != nil {
+		return response{}, err
+	}
+	answer, err := at.client.Do(request)
+	if err != nil {
+		return response{}, err
+	}
+	defer answer.Body.Close()
+	content, err := io.ReadAll(answer.Body)
+	return response{status: answer.StatusCode, header: answer.Header, body: string(content)}, err
+}
+
+// logBuffer keeps what was logged.
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func count(t testing.TB, s store.Store) int {
+	t.Helper()
+	page, err := s.List(t.Context(), store.Query{Limit: store.MaxListLimit})
+	require.NoError(t, err)
+	require.Empty(t, page.Next)
+	return len(page.Records)
+}

@@ -1,0 +1,45 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+
+	"sagabench/store"
+)
+
+// Listen opens the port that cfg names, before anything else is touched. Its
+// errors are one line that says what to do. Of an address that other machines
+// reach it is store.ErrInvalid, unless cfg.Public is set.
+func Listen(cfg Config) (net.Listener, error) {
+	var addr *net.TCPAddr
+	_, _, err := net.SplitHostPort(cfg.Listen)
+	if err == nil { // resolved once, so that what is checked is what is listened on
+		addr, err = net.ResolveTCPAddr("tcp", cfg.Listen)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: listen: %q, want HOST:PORT: %w", store.ErrInvalid, cfg.Listen, err)
+	}
+	if !cfg.Public && !addr.IP.IsLoopback() {
+		return nil, fmt.Errorf("%w: listen: other machines reach %q, and nothing authenticates them yet: "+
+			"use 127.0.0.1:%d, or set public where you trust that network", store.ErrInvalid, cfg.Listen, addr.Port)
+	}
+	l, err := net.ListenTCP("tcp", addr)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%s is in use: stop what listens there, or choose another port (0: any that is free)", cfg.Listen)
+	case err != nil:
+		return nil, fmt.Errorf("cannot listen: %w", err)
+	}
+	return l, nil
+}
+
+// reachable is where programs on this machine reach a listener.
+func reachable(l net.Listener) net.TCPAddr {
+	addr := *l.Addr().(*net.TCPAddr)
+	if addr.IP.IsUnspecified() {
+		addr.IP = net.IPv4(127, 0, 0, 1)
+	}
+	return addr
+}

@@ -1,0 +1,147 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"sagabench/saga"
+	"sagabench/store"
+)
+
+// Deps is what a server works with.
+type Deps struct {
+	Listener net.Listener // from Listen; Run closes it
+	Store    store.Store  // open; stays open
+	Saga     saga.Config  // its Commit.Observe is the server's to set
+	Logger   *slog.Logger // nil: slog.Default; the coordinator's too, unless Saga has one
+}
+
+// Server is a bench server. Make it with New.
+type Server struct {
+	cfg         Config
+	listener    net.Listener
+	log         *slog.Logger
+	caller      *saga.HTTPCaller
+	coordinator *saga.Coordinator
+	stats       *stats
+	metrics     *metrics
+	branches    branches
+	http        *http.Server
+
+	url                                 string
+	actionURL, refuseURL, compensateURL string
+
+	gate   sync.RWMutex            // held for reading by every saga request, for writing to keep out new ones
+	waited error                   // why a request did not wait for the end of its saga
+	cutOff context.CancelCauseFunc // ends every request
+}
+
+// errStopped is why a request was not answered within the grace.
+var errStopped = errors.New("the server has stopped")
+
+// Limits for slow clients. The time to write runs from the end of the header, so
+// it holds reading the body and waiting for the saga, too.
+const (
+	readTime  = 10 * time.Second
+	writeTime = 10 * time.Second
+)
+
+// New makes a server and starts its coordinator, which takes over due sagas from
+// now on. Run must follow, to serve and to stop it. The error wraps
+// store.ErrInvalid and names the setting.
+func New(cfg Config, deps Deps) (*Server, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	addr := reachable(deps.Listener)
+	s := &Server{
+		cfg:      cfg,
+		listener: deps.Listener,
+		log:      deps.Logger,
+		stats:    &stats{store: deps.Store},
+		metrics:  newMetrics(),
+		url:      "http://" + addr.String(),
+		waited:   fmt.Errorf("no end within %v", cfg.Wait),
+	}
+	if s.log == nil {
+		s.log = slog.Default()
+	}
+	s.actionURL = s.url + actionPath
+	s.refuseURL = s.actionURL + "?" + refuse
+	s.compensateURL = s.url + compensatePath
+
+	var err error
+	if s.caller, err = saga.NewHTTPCaller(append(slices.Clip(cfg.BranchAllow), addr.IP.String())); err != nil {
+		return nil, err
+	}
+	if deps.Saga.Logger == nil {
+		deps.Saga.Logger = s.log
+	}
+	deps.Saga.Commit.Observe = s.metrics.observeBatch
+	if s.coordinator, err = saga.New(deps.Store, s.caller, deps.Saga); err != nil {
+		return nil, err
+	}
+
+	base, cutOff := context.WithCancelCause(context.Background())
+	s.cutOff = cutOff
+	s.http = &http.Server{
+		Handler:        s.routes(deps.Store),
+		ReadTimeout:    readTime, // of the header as well
+		WriteTimeout:   readTime + cfg.Wait + writeTime,
+		IdleTimeout:    2 * time.Minute,
+		MaxHeaderBytes: 16 << 10,
+		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		BaseContext:    func(net.Listener) context.Context { return base },
+	}
+	return s, nil
+}
+
+// URL is where programs on this machine reach the server, without a slash at its
+// end.
+func (s *Server) URL() string { return s.url }
+
+// Run serves until ctx ends, and then stops as the package comment says, which
+// is no error. It can be called once.
+func (s *Server) Run(ctx context.Context) error {
+	served := make(chan error, 1)
+	go func() { served <- s.http.Serve(s.listener) }()
+	select {
+	case err := <-served:
+		s.stop()
+		return fmt.Errorf("serving %s: %w", s.url, err)
+	case <-ctx.Done():
+		s.stop()
+		<-served
+		return nil
+	}
+}
+
+// stop ends everything: after the grace it no longer waits. The port stays
+// open until the sagas have ended, for their branches may be this server's.
+func (s *Server) stop() {
+	grace, cancel := context.WithTimeout(context.Background(), s.cfg.Grace)
+	defer cancel()
+	context.AfterFunc(grace, func() { s.cutOff(errStopped) })
+	s.gate.Lock()
+	s.coordinator.Close(grace)
+	s.closeHTTP()
+	s.caller.Close()
+}
+
+// closeHTTP lets answers that are being written reach their clients. It does
+// not wait for more: only what may as well be cut off takes longer, such as a
+// profile, or a connection that never sent a request.
+func (s *Server) closeHTTP() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := s.http.Shutdown(ctx); err != nil {
+		s.http.Close()
+	}
+}

@@ -1,0 +1,212 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/store"
+)
+
+func TestNew_NamesTheSettingThatIsWrong(t *testing.T) {
+	t.Parallel()
+	for want, change := range map[string]func(*Config, *Deps){
+		"wait: 0s":                   func(c *Config, _ *Deps) { c.Wait = 0 },
+		"grace: -1s":                 func(c *Config, _ *Deps) { c.Grace = -time.Second },
+		"steps: 0":                   func(c *Config, _ *Deps) { c.Scenario.Steps = 0 },
+		`branches: "both"`:           func(c *Config, _ *Deps) { c.Scenario.Branches = "both" },
+		"lease: 1ns":                 func(_ *Config, d *Deps) { d.Saga.Lease = 1 },
+		"max batch: 0":               func(_ *Config, d *Deps) { d.Saga.Commit.MaxBatch = 0 },
+		`"http://x" is no host name`: func(c *Config, _ *Deps) { c.BranchAllow = []string{"http://x"} },
+	} {
+		cfg, deps := settings(openPebble(t), change)
+		var err error
+		deps.Listener, err = Listen(cfg)
+		require.NoError(t, err)
+		_, err = New(cfg, deps)
+		require.ErrorIs(t, err, store.ErrInvalid)
+		require.ErrorContains(t, err, want)
+		require.NoError(t, deps.Listener.Close())
+	}
+}
+
+// held is a store whose Apply waits to be released, or for its deadline.
+type held struct {
+	store.Store
+	entered chan struct{} // gets one element per Apply
+	release chan struct{} // closed to let all go on
+}
+
+func hold(s store.Store) *held {
+	return &held{Store: s, entered: make(chan struct{}, 1000), release: make(chan struct{})}
+}
+
+func (h *held) Apply(ctx context.Context, changes []store.Change) []error {
+	h.entered <- struct{}{}
+	select {
+	case <-h.release:
+		return h.Store.Apply(ctx, changes)
+	case <-ctx.Done():
+		errs := make([]error, len(changes))
+		for i := range errs {
+			errs[i] = ctx.Err()
+		}
+		return errs
+	}
+}
+
+// async makes a request that is under way when it returns; the store must be
+// held.
+func (at *site) async(h *held, path string) <-chan response {
+	done := make(chan response, 1)
+	go func() {
+		r, err := at.try(http.MethodGet, path, "")
+		if err != nil {
+			r.body = err.Error()
+		}
+		done <- r
+	}()
+	<-h.entered
+	return done
+}
+
+func TestRun_FinishesWhatIsUnderWayWhenToldToStop(t *testing.T) {
+	t.Parallel()
+	h := hold(openPebble(t))
+	at := start(t, h)
+	done := at.async(h, "/bench/saga?steps=2&branches=http")
+	at.stop()
+	// Wrong, so that none of these is a saga as long as the server takes them.
+	require.Equal(t, "the server is stopping", at.eventually("/bench/saga?steps=0", http.StatusServiceUnavailable).reply(t).Message)
+	require.Empty(t, done)
+
+	close(h.release)
+	r := <-done
+	require.Equal(t, http.StatusOK, r.status, r.body)
+	at.waitEnd()
+	_, err := at.try(http.MethodGet, "/healthz", "")
+	require.Error(t, err, "the port is closed")
+}
+
+func TestRun_LetsGoWhatOutlastsTheGrace(t *testing.T) {
+	t.Parallel()
+	h := hold(openPebble(t))
+	at := start(t, h, func(c *Config, d *Deps) {
+		c.Grace = 50 * time.Millisecond
+		d.Saga.Commit.Timeout = 100 * time.Millisecond
+	})
+	done := at.async(h, "/bench/saga")
+	at.stop()
+	r := <-done
+	require.Equal(t, http.StatusServiceUnavailable, r.status, r.body)
+	require.NotEmpty(t, r.reply(t).GID)
+	require.Contains(t, r.reply(t).Message, errStopped.Error())
+	at.waitEnd()
+}
+
+func TestRun_StopsUnderLoadWithNothingUnfinished(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, s store.Store) {
+		at := start(t, s)
+		var clients sync.WaitGroup
+		var ended, refused, other atomic.Int64
+		for range 16 {
+			clients.Go(func() {
+				for {
+					r, err := at.try(http.MethodGet, "/bench/saga?branches=http&fail=0.2", "")
+					switch {
+					case err != nil: // the port is closed
+						return
+					case r.status == http.StatusOK || r.status == http.StatusConflict:
+						if ended.Add(1) == 100 {
+							at.stop()
+						}
+					case strings.Contains(r.body, "the server is stopping"):
+						refused.Add(1)
+					default:
+						other.Add(1)
+						t.Error(r.body)
+					}
+				}
+			})
+		}
+		clients.Wait()
+		at.waitEnd()
+		require.Zero(t, other.Load())
+		require.EqualValues(t, ended.Load(), count(t, s), "every saga in the store was answered for, and no other")
+		stats, err := s.Stats(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, stats.Unfinished)
+		t.Log(ended.Load(), "ended,", refused.Load(), "refused")
+	})
+}
+
+func TestRunSaga_WaitsNoLongerThanItMay(t *testing.T) {
+	t.Parallel()
+	h := hold(openPebble(t))
+	at := start(t, h, func(c *Config, d *Deps) {
+		c.Wait = 50 * time.Millisecond
+		d.Saga.Commit.Timeout = 100 * time.Millisecond
+	})
+	r := at.get("/bench/saga")
+	require.Equal(t, http.StatusServiceUnavailable, r.status)
+	require.NotEmpty(t, r.reply(t).GID)
+	require.Contains(t, r.reply(t).Message, "no end within 50ms")
+	close(h.release)
+}
+
+// broken is a store whose Stats panics.
+type broken struct{ store.Store }
+
+func (broken) Stats(context.Context) (store.Stats, error) { panic("out of order") }
+
+func TestServer_AnswersAPanic(t *testing.T) {
+	t.Parallel()
+	at := start(t, broken{openPebble(t)})
+	for range 2 {
+		r := at.get("/healthz")
+		require.Equal(t, http.StatusInternalServerError, r.status)
+		require.Equal(t, "internal error; the server's log has the details", r.reply(t).Message)
+	}
+	require.Contains(t, at.log.String(), "out of order")
+	require.Contains(t, at.log.String(), "health.go", "the stack")
+	require.Equal(t, http.StatusOK, at.get("/bench/saga").status)
+}
+
+func TestServer_ServesProfilesOnlyWhenAsked(t *testing.T) {
+	t.Parallel()
+	at := start(t, openPebble(t), func(c *Config, _ *Deps) { c.Pprof = true })
+	require.Contains(t, at.get("/debug/pprof/").body, "goroutine")
+	require.True(t, strings.HasPrefix(at.get("/debug/pprof/goroutine?debug=1").body, "goroutine profile: total"))
+	require.Equal(t, http.StatusOK, at.get("/debug/pprof/cmdline").status)
+	require.Equal(t, http.StatusNotFound, start(t, openPebble(t)).get("/debug/pprof/cmdline").status)
+}
+
+func TestServer_ReachesItselfOnAPublicAddress(t *testing.T) {
+	t.Parallel()
+	at := start(t, openPebble(t), func(c *Config, _ *Deps) { c.Listen, c.Public = ":0", true })
+	require.True(t, strings.HasPrefix(at.server.URL(), "http://127.0.0.1:"), at.server.URL())
+	require.Equal(t, http.StatusOK, at.get("/bench/saga?branches=http").status)
+}
+
+func TestVegetaCommand_DrivesTheServer(t *testing.T) {
+	t.Parallel()
+	s := openPebble(t)
+	at := start(t, s)
+	line := VegetaCommand(at.server.URL(), Scenario{Steps: 1, Branches: BranchesHTTP}.Query(), 8)
+	shorter := strings.Replace(line, "-duration=10s", "-duration=200ms", 1)
+	require.NotEqual(t, line, shorter)
+	output, err := exec.Command("sh", "-c", shorter).CombinedOutput()
+	require.NoError(t, err, string(output))
+	require.Regexp(t, `Status Codes +\[code:count\] +200:[1-9]\d* +\n`, string(output))
+	require.Regexp(t, `Success +\[ratio\] +100\.00%`, string(output))
+	require.NotZero(t, count(t, s))
+	require.NotContains(t, VegetaCommand("http://127.0.0.1:1", "", 8), "?")
+}

@@ -1,0 +1,354 @@
+package saga_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/saga"
+	"sagabench/store"
+)
+
+func newHTTPCaller(t testing.TB, allow ...string) *saga.HTTPCaller {
+	t.Helper()
+	h, err := saga.NewHTTPCaller(allow)
+	require.NoError(t, err)
+	t.Cleanup(h.Close)
+	return h
+}
+
+// serve starts a branch server for one test.
+func serve(t testing.TB, handler http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server
+}
+
+func within(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestHTTPCaller_Answers(t *testing.T) {
+	t.Parallel()
+	var status int
+	var body string
+	server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		if status >= 300 && status < 400 {
+			w.Header().Set("Location", "/elsewhere")
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	})
+	h := newHTTPCaller(t)
+	for _, tt := range []struct {
+		status int
+		body   string
+		want   saga.Outcome
+	}{
+		{200, "", saga.Succeeded},
+		{200, `{"dtm_result":"SUCCESS"}`, saga.Succeeded},
+		{201, "", saga.Succeeded},
+		{204, "", saga.Succeeded},
+		{299, "", saga.Succeeded},
+		{200, `{"dtm_result":"FAILURE"}`, saga.Failed},
+		{200, `{"dtm_result":"ONGOING"}`, saga.Ongoing},
+		{200, `ONGOING, no FAILURE yet`, saga.Ongoing},
+		{200, "failure", saga.Succeeded}, // in capitals it is
+		{409, "", saga.Failed},
+		{409, "SUCCESS", saga.Failed},
+		{409, "ONGOING", saga.Ongoing},
+		{425, "", saga.Ongoing},
+		{425, "FAILURE", saga.Ongoing},
+		{500, "", saga.Unknown},
+		{500, "FAILURE", saga.Failed},
+		{500, "ONGOING", saga.Ongoing},
+		{503, "SUCCESS", saga.Unknown},
+		{400, "", saga.Unknown},
+		{404, "", saga.Unknown},
+		{301, "", saga.Unknown},
+		{307, "", saga.Unknown},
+		{304, "", saga.Unknown},
+	} {
+		status, body = tt.status, tt.body
+		outcome, reason := h.Call(within(t, 5*time.Second), saga.Call{GID: "g", URL: server.URL, Payload: "{}"})
+		require.Equal(t, tt.want, outcome, "%d %q", tt.status, tt.body)
+		if outcome == saga.Succeeded {
+			require.Empty(t, reason)
+			continue
+		}
+		require.Contains(t, reason, fmt.Sprint(tt.status))
+		if tt.status != 304 { // which has no body
+			require.Contains(t, reason, tt.body)
+		}
+	}
+}
+
+func TestHTTPCaller_Redirect_IsNotFollowed(t *testing.T) {
+	t.Parallel()
+	var followed atomic.Int32
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/elsewhere" {
+			followed.Add(1)
+			return
+		}
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	})
+	for _, payload := range []string{"", "{}"} {
+		outcome, reason := newHTTPCaller(t).Call(within(t, 5*time.Second), saga.Call{GID: "g", URL: server.URL, Payload: payload})
+		require.Equal(t, saga.Unknown, outcome)
+		require.Contains(t, reason, "307")
+	}
+	require.Zero(t, followed.Load())
+}
+
+func TestHTTPCaller_Request(t *testing.T) {
+	t.Parallel()
+	type seen struct{ method, uri, contentType, body string }
+	var got seen
+	server := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = seen{r.Method, r.RequestURI, r.Header.Get("Content-Type"), string(body)}
+	})
+	h := newHTTPCaller(t)
+	for _, tt := range []struct {
+		path, payload string
+		branch        store.Branch
+		want          seen
+	}{
+		{"/in", `{"amount":30}`, store.Action(0), seen{
+			"POST", "/in?gid=g-1&trans_type=saga&branch_id=01&op=action", "application/json", `{"amount":30}`,
+		}},
+		{"/in", "", store.Action(0), seen{"GET", "/in?gid=g-1&trans_type=saga&branch_id=01&op=action", "", ""}},
+		{"", "1", store.Compensation(1), seen{
+			"POST", "/?gid=g-1&trans_type=saga&branch_id=02&op=compensate", "application/json", "1",
+		}},
+		{"/in?a=b%20c&d", "", store.Compensation(11), seen{
+			"GET", "/in?a=b%20c&d&gid=g-1&trans_type=saga&branch_id=12&op=compensate", "", "",
+		}},
+		{"/in?", "", store.Action(999), seen{"GET", "/in?&gid=g-1&trans_type=saga&branch_id=1000&op=action", "", ""}},
+		{"/in#part?x", "", store.Action(0), seen{"GET", "/in?gid=g-1&trans_type=saga&branch_id=01&op=action", "", ""}},
+	} {
+		outcome, reason := h.Call(within(t, 5*time.Second), saga.Call{
+			GID: "g-1", Branch: tt.branch, URL: server.URL + tt.path, Payload: tt.payload,
+		})
+		require.Equal(t, saga.Succeeded, outcome, reason)
+		require.Equal(t, tt.want, got)
+	}
+}
+
+// counted starts a server that counts the connections it accepts.
+func counted(t *testing.T, handler http.HandlerFunc) (url string, accepted *atomic.Int64) {
+	t.Helper()
+	accepted = new(atomic.Int64)
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			accepted.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	return server.URL, accepted
+}
+
+func TestHTTPCaller_Connections_AreReused(t *testing.T) {
+	t.Parallel()
+	const callers, each = 50, 20
+	url, accepted := counted(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "SUCCESS") })
+	h := newHTTPCaller(t)
+	for range each {
+		outcome, reason := h.Call(within(t, 5*time.Second), saga.Call{GID: "g", URL: url})
+		require.Equal(t, saga.Succeeded, outcome, reason)
+	}
+	require.EqualValues(t, 1, accepted.Load(), "one after another")
+
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			for range each {
+				h.Call(t.Context(), saga.Call{GID: "g", URL: url, Payload: "{}"})
+			}
+		})
+	}
+	all.Wait()
+	// A call may dial while another is about to give its connection back.
+	require.LessOrEqual(t, accepted.Load(), int64(2*callers), "for %d calls side by side", callers*each)
+}
+
+func TestHTTPCaller_HugeAnswer_IsJudgedByItsBeginning(t *testing.T) {
+	t.Parallel()
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("op") == "compensate" {
+			_, _ = io.WriteString(w, "FAILURE ")
+		}
+		for range 1 << 10 { // 64 MiB, if anybody took it
+			if _, err := io.WriteString(w, strings.Repeat("x", 64<<10)); err != nil {
+				return
+			}
+		}
+		_, _ = io.WriteString(w, "FAILURE")
+	})
+	h := newHTTPCaller(t)
+	outcome, reason := h.Call(within(t, 5*time.Second), saga.Call{GID: "g", URL: server.URL})
+	require.Equal(t, saga.Succeeded, outcome, reason)
+	outcome, reason = h.Call(within(t, 5*time.Second), saga.Call{GID: "g", URL: server.URL, Branch: store.Compensation(0)})
+	require.Equal(t, saga.Failed, outcome)
+	require.Less(t, len(reason), store.MaxReasonBytes)
+}
+
+func TestHTTPCaller_NoAnswerInTime_IsUnknown(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]string{"no answer": "", "half an answer": "FAIL"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			over := make(chan struct{})
+			server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if begin != "" {
+					_, _ = io.WriteString(w, begin)
+					_ = http.NewResponseController(w).Flush()
+				}
+				select {
+				case <-r.Context().Done():
+				case <-over:
+				}
+			})
+			t.Cleanup(func() { close(over) })
+			began := time.Now()
+			outcome, reason := newHTTPCaller(t).Call(within(t, 100*time.Millisecond), saga.Call{GID: "g", URL: server.URL})
+			require.Equal(t, saga.Unknown, outcome)
+			require.Contains(t, reason, "deadline exceeded")
+			require.Less(t, time.Since(began), 3*time.Second)
+		})
+	}
+}
+
+func TestHTTPCaller_NobodyListens_IsUnknown(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	outcome, reason := newHTTPCaller(t).Call(within(t, 5*time.Second), saga.Call{GID: "g", URL: server.URL})
+	require.Equal(t, saga.Unknown, outcome)
+	require.Contains(t, reason, "refused")
+}
+
+func TestHTTPCaller_ConnectionCutBeforeTheAnswer_IsUnknown(t *testing.T) {
+	t.Parallel()
+	for name, said := range map[string]string{
+		"nothing":          "",
+		"half a head":      "HTTP/1.1 200 O",
+		"half a body":      "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nSUCCESS",
+		"not HTTP":         "SUCCESS\r\n\r\n",
+		"a head too large": "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			outcome, reason := newHTTPCaller(t).Call(within(t, 5*time.Second), saga.Call{GID: "g", URL: answering(t, said), Payload: "1"})
+			require.Equal(t, saga.Unknown, outcome)
+			require.NotEmpty(t, reason)
+		})
+	}
+}
+
+// answering serves each connection the same bytes and closes it.
+func answering(t *testing.T, said string) (url string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			if request, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+				_, _ = io.Copy(io.Discard, request.Body)
+				_, _ = io.WriteString(conn, said)
+			}
+			conn.Close()
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		all.Wait()
+	})
+	return "http://" + listener.Addr().String()
+}
+
+// 192.0.2.0/24 is set aside for documentation: nothing answers there. Nothing
+// is asked either, as the refusal comes before the connection is begun.
+func TestHTTPCaller_AddressOffTheList_IsNeverDialled(t *testing.T) {
+	t.Parallel()
+	h := newHTTPCaller(t, "10.1.0.0/16", "branch.example")
+	for _, url := range []string{
+		"http://192.0.2.1/", "http://192.0.2.1:8080/x", "https://192.0.2.1/", "http://[2001:db8::1]/", "http://[::ffff:192.0.2.1]/",
+		"http://0.0.0.0:1/", "http://[::]:1/", "http://10.2.0.1/", "http://169.254.169.254/latest/meta-data",
+	} {
+		require.ErrorContains(t, h.Check(url), "allow-list", url)
+		began := time.Now()
+		outcome, reason := h.Call(within(t, 5*time.Second), saga.Call{GID: "g", URL: url}) // as if its name had resolved to it
+		require.Equal(t, saga.Unknown, outcome, url)
+		require.Contains(t, reason, "allow-list", url)
+		require.Less(t, time.Since(began), time.Second, url)
+	}
+}
+
+func TestHTTPCaller_Check(t *testing.T) {
+	t.Parallel()
+	h := newHTTPCaller(t, "10.1.0.0/16", "192.0.2.7", "::ffff:192.0.2.8", "branch.example", "2001:db8::/32")
+	for _, url := range []string{
+		"http://127.0.0.1", "http://127.9.9.9:80/x?y=z", "https://[::1]:8443/", "http://localhost:8080/in", "HTTP://LOCALHOST/",
+		"http://10.1.2.3/", "http://192.0.2.7/", "http://192.0.2.8/", "http://[2001:db8::5]/", "http://[::ffff:10.1.0.1]/",
+		"http://user:secret@127.0.0.1/", "http://branch.example/", "http://other.example/", // a name is judged when it is dialled
+	} {
+		require.NoError(t, h.Check(url), url)
+	}
+	for _, url := range []string{
+		"", "/path", "127.0.0.1:80/x", "http://", "http:///path", "http://:80/", "ftp://127.0.0.1/", "file:///etc/passwd", "unix:///x",
+		"http://127.0.0.1:port/", "http://127.0.0.1/\x00", "http://127.0.0.1/\n", "http://[::1/", "http://%zz/", "gopher://127.0.0.1/", "http://192.0.2.9/",
+	} {
+		require.Error(t, h.Check(url), url)
+	}
+}
+
+func TestHTTPCaller_AllowedName_IsDialled(t *testing.T) {
+	t.Parallel()
+	server := serve(t, func(http.ResponseWriter, *http.Request) {})
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	require.NoError(t, err)
+	for _, allow := range [][]string{nil, {"LocalHost"}} {
+		outcome, reason := newHTTPCaller(t, allow...).Call(within(t, 5*time.Second), saga.Call{GID: "g", URL: "http://localhost:" + port})
+		require.Equal(t, saga.Succeeded, outcome, reason)
+	}
+}
+
+func TestNewHTTPCaller_BadEntry_IsRefused(t *testing.T) {
+	t.Parallel()
+	for _, entry := range []string{
+		"", " ", "10.0.0.0/33", "10.0.0.256", "10.0.0", "300.1.1.1", "http://branch.example", "branch.example:80", "branch.example/",
+		"*.example", "user@branch.example", "branch example", "branch.example\n", "::1::", "branch..example", ".example", "example.", "bücher.example",
+	} {
+		_, err := saga.NewHTTPCaller([]string{"127.0.0.1", entry})
+		require.ErrorIs(t, err, store.ErrInvalid, "%q", entry)
+		require.ErrorContains(t, err, fmt.Sprintf("%q", entry))
+	}
+	for _, entry := range []string{"a", "branch.example", "Branch-2.example", "my_host", "10.0.0.0/8", "10.0.0.1", "::1", "2001:db8::/32", "4u.example", "example.4u"} {
+		_, err := saga.NewHTTPCaller([]string{entry})
+		require.NoError(t, err, "%q", entry)
+	}
+}

@@ -1,0 +1,355 @@
+package saga_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"sagabench/saga"
+	"sagabench/store"
+	"sagabench/store/storetest"
+)
+
+// TestCoordinator_Simulation runs several coordinators on one store for some
+// minutes of a bubble's time while everything goes wrong that may: coordinators
+// die, freeze and are closed, the store is away, its answers are lost or late,
+// writes arrive after they were given up, branches are slow, undecided or
+// refuse. Every call of a branch and every look at the store is checked against
+// what must never happen; in the end every saga that was acknowledged has ended.
+func TestCoordinator_Simulation(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		faults := rapid.IntRange(0, 20).Draw(t, "faults in a hundred calls")
+		lease := time.Duration(rapid.IntRange(10, 40).Draw(t, "lease in tenths of a second")) * time.Second / 10
+		rapid.SyncTest(t, func(t *rapid.T) {
+			s := newSimulation(seed, faults, lease)
+			s.run()
+			for _, fault := range s.failures {
+				t.Error(fault)
+			}
+		})
+	})
+}
+
+type simulation struct {
+	store  store.Store
+	faults int // in a hundred calls of the store
+	cfg    saga.Config
+
+	mu       sync.Mutex
+	random   *rand.Rand
+	calm     bool // nothing goes wrong any more
+	outage   time.Time
+	sagas    map[string]*simulated
+	failures []string
+
+	background sync.WaitGroup
+}
+
+// simulated is what is known of one saga.
+type simulated struct {
+	saga     *saga.Saga
+	accepted bool // somebody was told so
+	told     saga.Result
+
+	last      store.Record // as last seen
+	under     int          // calls under way
+	calls     []string
+	succeeded map[store.Branch]bool
+	refused   store.Branch
+	undone    bool // a compensation has begun
+}
+
+func newSimulation(seed uint64, faults int, lease time.Duration) *simulation {
+	s := &simulation{
+		store:  storetest.NewModel(time.Hour),
+		faults: faults,
+		cfg:    saga.DefaultConfig(),
+		random: rand.New(rand.NewPCG(seed, 0)),
+		sagas:  map[string]*simulated{},
+	}
+	s.cfg.Lease, s.cfg.RequestTimeout = lease, 500*time.Millisecond
+	s.cfg.RetryInterval, s.cfg.PollInterval = 200*time.Millisecond, 100*time.Millisecond
+	s.cfg.MaxRecovering = 1 + s.n(8)
+	s.cfg.Commit.Timeout = 700 * time.Millisecond
+	s.cfg.Logger = slog.New(slog.DiscardHandler)
+	return s
+}
+
+// n is a random number below limit.
+func (s *simulation) n(limit int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.random.IntN(limit)
+}
+
+// upTo is a random time.
+func (s *simulation) upTo(d time.Duration) time.Duration { return time.Duration(s.n(int(d) + 1)) }
+
+// fail notes what must never happen. It needs s.mu.
+func (s *simulation) fail(format string, args ...any) {
+	s.failures = append(s.failures, fmt.Sprintf(format, args...))
+}
+
+func (s *simulation) run() {
+	nodes := make([]*node, 3)
+	for i := range nodes {
+		nodes[i] = s.start()
+	}
+	over := make(chan struct{})
+	s.background.Go(func() { s.watch(over) })
+	for range 150 {
+		time.Sleep(s.upTo(400 * time.Millisecond))
+		i := s.n(len(nodes))
+		switch dice := s.n(100); {
+		case dice < 70:
+			s.submit(nodes[i])
+		case dice < 76: // dies, and another is started some time later
+			nodes[i].die()
+			time.Sleep(s.upTo(s.cfg.Lease))
+			nodes[i] = s.start()
+		case dice < 82: // is closed, with little patience
+			ctx, cancel := context.WithTimeout(context.Background(), s.upTo(time.Second))
+			nodes[i].Close(ctx)
+			cancel()
+			nodes[i] = s.start()
+		case dice < 90:
+			nodes[i].freeze(s.upTo(3 * s.cfg.Lease))
+		case dice < 95:
+			s.mu.Lock()
+			s.outage = time.Now().Add(time.Duration(s.random.IntN(int(2 * s.cfg.Lease))))
+			s.mu.Unlock()
+		}
+	}
+	s.mu.Lock()
+	s.calm = true
+	s.mu.Unlock()
+	time.Sleep(3*s.cfg.Lease + time.Minute)
+	close(over)
+	for _, n := range nodes {
+		n.Close(context.Background())
+	}
+	s.background.Wait()
+	s.check()
+}
+
+// submit has a client submit a new saga, one that is there, or another under a
+// gid that is there; and some wait for its end.
+func (s *simulation) submit(to *node) {
+	s.mu.Lock()
+	next := &saga.Saga{GID: fmt.Sprint("g", s.random.IntN(60)), Steps: make([]saga.Step, 1+s.random.IntN(4))}
+	for i := range next.Steps {
+		next.Steps[i] = saga.Step{Action: "http://do", Compensate: "http://undo"}
+	}
+	known, ok := s.sagas[next.GID]
+	mine := !ok
+	switch {
+	case mine:
+		known = &simulated{saga: next, succeeded: map[store.Branch]bool{}, refused: saga.NoCall}
+		s.sagas[next.GID] = known
+	case s.random.IntN(4) > 0:
+		next, mine = known.saga, true
+	default:
+		next.Steps[0].Payload = "other"
+	}
+	wait, patience := s.random.IntN(2) == 0, time.Duration(s.random.IntN(int(20*time.Second)))
+	s.mu.Unlock()
+
+	s.background.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		var result saga.Result
+		var err error
+		if wait {
+			result, err = to.Run(ctx, next)
+		} else {
+			err = to.Submit(ctx, next)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		switch {
+		case err == nil && !mine:
+			s.fail("%s: another saga under its gid was accepted", next.GID)
+		case err == nil:
+			known.accepted = true
+			if wait && known.told.Status != 0 && known.told.Status != result.Status {
+				s.fail("%s: ended %v, and then %v", next.GID, known.told.Status, result.Status)
+			}
+			if wait {
+				known.told = result
+			}
+		case errors.Is(err, store.ErrExists) && mine:
+			s.fail("%s: was taken for another", next.GID)
+		}
+	})
+}
+
+// Call plays all branches.
+func (n *node) Call(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+	if err := n.pass(ctx); err != nil {
+		return saga.Unknown, err.Error()
+	}
+	s := n.simulation
+	s.mu.Lock()
+	one := s.sagas[c.GID]
+	s.begins(n, one, c)
+	slow := time.Duration(s.random.IntN(int(200 * time.Millisecond)))
+	if !s.calm && s.random.IntN(20) == 0 {
+		slow *= 10
+	}
+	s.mu.Unlock()
+	err := sleep(ctx, slow)
+	s.mu.Lock()
+	one.under--
+	outcome := s.decides(one, c.Branch)
+	if !s.calm && s.random.IntN(20) == 0 {
+		err = errCut
+	}
+	s.mu.Unlock()
+	if back := n.pass(ctx); err != nil || back != nil {
+		return saga.Unknown, fmt.Sprint(err, back)
+	}
+	return outcome, "said so"
+}
+
+// Check implements saga.Caller.
+func (*node) Check(string) error { return nil }
+
+// begins checks that the call may begin now.
+func (s *simulation) begins(n *node, one *simulated, c saga.Call) {
+	i := c.Branch.Step()
+	one.calls = append(one.calls, label(c.Branch))
+	record, err := s.store.Get(context.Background(), c.GID)
+	switch {
+	case err != nil:
+		s.fail("%s: %s is called, and it is not in the store: %v", c.GID, label(c.Branch), err)
+	case record.Owner != n.Owner():
+		s.fail("%s: %s is called by %s, and it belongs to %s", c.GID, label(c.Branch), n.Owner(), record.Owner)
+	case record.Status.Final():
+		s.fail("%s: %s is called when it has ended", c.GID, label(c.Branch))
+	case c.Payload != one.saga.Steps[i].Payload:
+		s.fail("%s: a branch of another saga is called", c.GID)
+	}
+	if one.under++; one.under > 1 {
+		s.fail("%s: two calls at a time: %v", c.GID, one.calls)
+	}
+	if !c.Branch.IsCompensation() {
+		if one.undone {
+			s.fail("%s: an action begins after a compensation: %v", c.GID, one.calls)
+		}
+		for before := range i {
+			if !one.succeeded[store.Action(before)] {
+				s.fail("%s: an action begins before the one before it is done: %v", c.GID, one.calls)
+			}
+		}
+		return
+	}
+	one.undone = true
+	if one.refused == saga.NoCall || i > one.refused.Step() {
+		s.fail("%s: what was not begun is undone: %v", c.GID, one.calls)
+	}
+	for later := i + 1; later <= one.refused.Step(); later++ {
+		if !one.succeeded[store.Compensation(later)] {
+			s.fail("%s: undone in the wrong order: %v", c.GID, one.calls)
+		}
+	}
+}
+
+// decides what a branch answers. Once it has decided it stays with it.
+func (s *simulation) decides(one *simulated, b store.Branch) saga.Outcome {
+	dice := s.random.IntN(100)
+	switch {
+	case one.succeeded[b]:
+		return saga.Succeeded
+	case one.refused == b:
+		return saga.Failed
+	case !s.calm && dice < 20:
+		return []saga.Outcome{saga.Ongoing, saga.Unknown}[dice%2]
+	case b.IsCompensation() && !s.calm && dice < 30:
+		return saga.Failed
+	case !b.IsCompensation() && dice < 35:
+		one.refused = b
+		return saga.Failed
+	}
+	one.succeeded[b] = true
+	return saga.Succeeded
+}
+
+// watch looks at the store from time to time: nothing there may go back.
+func (s *simulation) watch(over <-chan struct{}) {
+	for {
+		select {
+		case <-over:
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+		s.mu.Lock()
+		for gid, one := range s.sagas {
+			record, err := s.store.Get(context.Background(), gid)
+			if err != nil {
+				if one.last.GID != "" {
+					s.fail("%s: is lost: %v", gid, err)
+				}
+				continue
+			}
+			s.compare(one.last, record)
+			one.last = record
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (s *simulation) compare(was, is store.Record) {
+	if was.GID == "" {
+		return
+	}
+	if was.Status != is.Status && !was.Status.CanBecome(is.Status) {
+		s.fail("%s: went from %v to %v", is.GID, was.Status, is.Status)
+	}
+	if is.Epoch < was.Epoch {
+		s.fail("%s: epoch went from %d to %d", is.GID, was.Epoch, is.Epoch)
+	}
+	for b := range was.Marks {
+		if was.Marks[b] != byte(store.MarkPending) && was.Marks[b] != is.Marks[b] {
+			s.fail("%s: marks went from %s to %s", is.GID, was.Marks, is.Marks)
+		}
+	}
+}
+
+// check judges how it all ended.
+func (s *simulation) check() {
+	for gid, one := range s.sagas {
+		record, err := s.store.Get(context.Background(), gid)
+		if err != nil {
+			if one.accepted {
+				s.fail("%s: was acknowledged, and is not there: %v", gid, err)
+			}
+			continue
+		}
+		if !record.Status.Final() {
+			s.fail("%s: does not end: %v %s, due %v, %s", gid, record.Status, record.Marks, time.Until(record.Due), record.Reason)
+			continue
+		}
+		if one.told.Status != 0 && one.told.Status != record.Status {
+			s.fail("%s: ended %v, and its client was told %v", gid, record.Status, one.told.Status)
+		}
+		if (record.Status == store.StatusFailed) != (one.refused != saga.NoCall) {
+			s.fail("%s: %v, and what its branches said is another thing: %v", gid, record.Status, one.calls)
+		}
+		for i := range one.saga.Steps {
+			begun := one.refused == saga.NoCall || i <= one.refused.Step()
+			undone := one.succeeded[store.Compensation(i)]
+			if undone != (begun && record.Status == store.StatusFailed) {
+				s.fail("%s: %v, and step %d is undone: %v: %v", gid, record.Status, i, undone, one.calls)
+			}
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package groupcommit
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/store"
+)
+
+func TestApply_Alone_IsSentAtOnce(t *testing.T) {
+	inBubble(t, DefaultConfig(), func(t *testing.T, c *Committer, h *hand) {
+		elapsed := stopwatch()
+		answer := call(t.Context(), c, change("a", 1))
+		b := <-h.batches
+		require.Zero(t, elapsed(), "no timer is in the way")
+		require.Zero(t, c.Waiting())
+		pending(t, answer)
+		b.done()
+		require.NoError(t, <-answer)
+	})
+}
+
+func TestApply_WhileAFlushIsUnderWay_FillsTheNextBatch(t *testing.T) {
+	inBubble(t, DefaultConfig(), func(t *testing.T, c *Committer, h *hand) {
+		first := call(t.Context(), c, change("a", 1))
+		b := <-h.batches
+		var later []<-chan error
+		for _, gid := range []string{"b", "c", "d"} {
+			later = append(later, call(t.Context(), c, change(gid, 1)))
+		}
+		require.Equal(t, 3, c.Waiting())
+		b.done()
+		require.NoError(t, <-first)
+		b = <-h.batches
+		require.Equal(t, []string{"b1", "c1", "d1"}, b.names())
+		require.Zero(t, c.Waiting())
+		b.done()
+		for _, answer := range later {
+			require.NoError(t, <-answer)
+		}
+	})
+}
+
+func TestApply_MaxBatch_IsNeverExceeded(t *testing.T) {
+	inBubble(t, config(2, 100, 1), func(t *testing.T, c *Committer, h *hand) {
+		call(t.Context(), c, change("first", 1))
+		b := <-h.batches
+		for _, gid := range []string{"a", "b", "c", "d", "e"} {
+			call(t.Context(), c, change(gid, 1))
+		}
+		for _, want := range [][]string{{"a1", "b1"}, {"c1", "d1"}, {"e1"}} {
+			b.done()
+			b = <-h.batches
+			require.Equal(t, want, b.names())
+		}
+		b.done()
+	})
+}
+
+func TestApply_SameGid_GoesInLaterBatchesInOrder(t *testing.T) {
+	inBubble(t, config(3, 100, 1), func(t *testing.T, c *Committer, h *hand) {
+		call(t.Context(), c, change("first", 1))
+		b := <-h.batches
+		for _, next := range []store.Change{
+			change("a", 1), change("a", 2), change("b", 1), change("a", 3), change("c", 1), change("d", 1), change("b", 2),
+		} {
+			call(t.Context(), c, next)
+		}
+		for _, want := range [][]string{{"a1", "b1", "c1"}, {"a2", "d1", "b2"}, {"a3"}} {
+			b.done()
+			b = <-h.batches
+			require.Equal(t, want, b.names())
+		}
+		b.done()
+	})
+}
+
+func TestApply_Errors_GoToTheirCallers(t *testing.T) {
+	inBubble(t, DefaultConfig(), func(t *testing.T, c *Committer, h *hand) {
+		call(t.Context(), c, change("first", 1))
+		b := <-h.batches
+		well := call(t.Context(), c, change("a", 1))
+		conflict := call(t.Context(), c, change("b", 1))
+		alsoWell := call(t.Context(), c, change("c", 1))
+		missing := call(t.Context(), c, change("d", 1))
+		b.done()
+		b = <-h.batches
+		b.answer <- []error{nil, store.ErrConflict, nil, store.ErrNotFound}
+		require.NoError(t, <-well)
+		require.Equal(t, store.ErrConflict, <-conflict)
+		require.NoError(t, <-alsoWell)
+		require.Equal(t, store.ErrNotFound, <-missing)
+	})
+}
+
+func TestApply_StoreIsSlowerThanTimeout_ContextEnds(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Timeout = 7 * time.Second
+	inBubble(t, cfg, func(t *testing.T, c *Committer, h *hand) {
+		elapsed := stopwatch()
+		answer := call(context.Background(), c, change("a", 1))
+		b := <-h.batches
+		<-b.ctx.Done()
+		require.Equal(t, cfg.Timeout, elapsed())
+		pending(t, answer) // until the store has answered
+		b.answer <- []error{b.ctx.Err()}
+		require.ErrorIs(t, <-answer, context.DeadlineExceeded)
+
+		next := call(t.Context(), c, change("a", 2))
+		b = <-h.batches
+		require.NoError(t, b.ctx.Err(), "the next batch has a deadline of its own")
+		b.done()
+		require.NoError(t, <-next)
+	})
+}
+
+// A store that answers for more or fewer changes than it was given has said
+// nothing about any of them.
+func TestApply_WrongNumberOfAnswers_IsSuccessForNobody(t *testing.T) {
+	for name, answer := range map[string][]error{
+		"none":    nil,
+		"one":     {nil},
+		"another": {nil, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, DefaultConfig(), func(t *testing.T, c *Committer, h *hand) {
+				call(t.Context(), c, change("first", 1))
+				b := <-h.batches
+				callers := []<-chan error{call(t.Context(), c, change("a", 1)), call(t.Context(), c, change("b", 1))}
+				b.done()
+				b = <-h.batches
+				b.answer <- answer
+				for _, caller := range callers {
+					err := <-caller
+					require.Error(t, err)
+					require.NotErrorIs(t, err, ErrNotSent)
+				}
+
+				next := call(t.Context(), c, change("a", 2))
+				(<-h.batches).done()
+				require.NoError(t, <-next, "the next batch is not affected")
+			})
+		})
+	}
+}
+
+func TestApply_SeveralFlushers_WorkSideBySide(t *testing.T) {
+	inBubble(t, config(100, 100, 4), func(t *testing.T, c *Committer, h *hand) {
+		// One gid per lane.
+		lanes := map[int]string{}
+		for i := 0; len(lanes) < 4; i++ {
+			gid := string(rune('a' + i))
+			lanes[laneOf(gid, 4)] = gid
+		}
+		var callers []<-chan error
+		var batches []*batch
+		for _, gid := range lanes {
+			callers = append(callers, call(t.Context(), c, change(gid, 1)))
+			batches = append(batches, <-h.batches)
+		}
+		// Each lane is under way: a second change of a gid waits for its own.
+		again := call(t.Context(), c, change(lanes[2], 2))
+		require.Equal(t, 1, c.Waiting())
+		for _, b := range batches {
+			require.Len(t, b.changes, 1)
+			b.done()
+		}
+		for _, caller := range callers {
+			require.NoError(t, <-caller)
+		}
+		(<-h.batches).done()
+		require.NoError(t, <-again)
+	})
+}
+
+func TestObserve_SeesEveryBatch(t *testing.T) {
+	type seen struct {
+		changes int
+		took    time.Duration
+	}
+	var observed []seen
+	cfg := DefaultConfig()
+	cfg.Observe = func(changes int, took time.Duration) { observed = append(observed, seen{changes, took}) }
+	inBubble(t, cfg, func(t *testing.T, c *Committer, h *hand) {
+		call(t.Context(), c, change("a", 1))
+		b := <-h.batches
+		call(t.Context(), c, change("b", 1))
+		call(t.Context(), c, change("c", 1))
+		time.Sleep(3 * time.Second) // of the bubble's time
+		b.done()
+		b = <-h.batches
+		time.Sleep(time.Second)
+		b.answer <- []error{errors.New("no"), nil}
+		synctest.Wait()
+		require.Equal(t, []seen{{1, 3 * time.Second}, {2, time.Second}}, observed)
+	})
+}
+
+func TestNew_InvalidConfig_IsRefused(t *testing.T) {
+	t.Parallel()
+	for field, edit := range map[string]func(*Config){
+		"max batch": func(c *Config) { c.MaxBatch = 0 },
+		"max queue": func(c *Config) { c.MaxQueue = -1 },
+		"flushers":  func(c *Config) { c.Flushers = 0 },
+		"timeout":   func(c *Config) { c.Timeout = 0 },
+	} {
+		cfg := DefaultConfig()
+		edit(&cfg)
+		_, err := New(newHand(), cfg)
+		require.ErrorIs(t, err, store.ErrInvalid)
+		require.ErrorContains(t, err, field)
+	}
+}

@@ -1,0 +1,91 @@
+package pebblestore
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"sagabench/store"
+)
+
+// Settings implements store.Store.
+func (s *Store) Settings(ctx context.Context) (store.Settings, error) {
+	if err := s.begin(ctx); err != nil {
+		return store.Settings{}, err
+	}
+	defer s.calls.Done()
+	defer s.mu.Unlock()
+	durability := store.D2
+	if s.cfg.Sync {
+		durability = store.D3
+	}
+	return store.Settings{
+		Driver:     "pebble",
+		Version:    version(),
+		Durability: durability,
+		Values: map[string]string{
+			"sync":           strconv.FormatBool(s.cfg.Sync),
+			"retention":      s.cfg.Retention.String(),
+			"memtable_bytes": strconv.Itoa(memTableBytes),
+			"cache_bytes":    strconv.Itoa(cacheBytes),
+			"format":         s.db.FormatMajorVersion().String(),
+		},
+	}, nil
+}
+
+// version is that of the pebble module in this binary.
+func version() string {
+	const module = "github.com/cockroachdb/pebble/v2"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, dep := range info.Deps {
+			if dep.Path == module {
+				return dep.Version
+			}
+		}
+	}
+	return "v2, unknown"
+}
+
+// Counters implements store.Counted. Fsyncs are those of the log, of tables
+// and of directories.
+func (s *Store) Counters() store.Counters {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return store.Counters{RoundTrips: s.commits, Fsyncs: s.disk.fsyncs.Load()}
+}
+
+// Wipe implements store.Wiper.
+func (s *Store) Wipe(ctx context.Context) (err error) {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.calls.Done()
+	defer s.log.rescue(&err)
+
+	b := s.db.NewBatch()
+	defer func() { _ = b.Close() }()
+	sent, err := s.wipe(b)
+	if err == nil {
+		err = s.settle(b, sent)
+	}
+	if err != nil {
+		return fmt.Errorf("wipe: %w", err)
+	}
+	return nil
+}
+
+// wipe is the part of Wipe that holds s.mu, which it releases.
+func (s *Store) wipe(b *pebble.Batch) (*commit, error) {
+	defer s.mu.Unlock()
+	for _, prefix := range []byte{unfinishedKey, finishedKey, gidKey, bodyKey} {
+		_ = b.DeleteRange([]byte{prefix}, []byte{prefix + 1}, nil)
+	}
+	clear(s.sagas)
+	s.due = nil
+	s.buckets = nil
+	s.beginBucket(s.now())
+	return s.send(b)
+}
