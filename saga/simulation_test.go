@@ -51,7 +51,7 @@ type simulation struct {
 	sagas    map[string]*simulated
 	failures []string
 
-	background sync.WaitGroup
+	clients, background sync.WaitGroup
 }
 
 // simulated is what is known of one saga.
@@ -132,7 +132,11 @@ func (s *simulation) run() {
 	s.mu.Lock()
 	s.calm = true
 	s.mu.Unlock()
-	time.Sleep(3*s.cfg.Lease + time.Minute)
+	s.clients.Wait()
+	time.Sleep(3 * s.cfg.Lease) // until all have thawed, and all calls have arrived
+	for left := 3*s.cfg.Lease + time.Minute; left > 0 && s.unfinished(); left -= time.Second {
+		time.Sleep(time.Second)
+	}
 	close(over)
 	for _, n := range nodes {
 		n.Close(context.Background())
@@ -141,8 +145,14 @@ func (s *simulation) run() {
 	s.check()
 }
 
+// unfinished reports whether anything is left to be done.
+func (s *simulation) unfinished() bool {
+	stats, err := s.store.Stats(context.Background())
+	return err != nil || stats.Unfinished > 0
+}
+
 // submit has a client submit a new saga, one that is there, or another under a
-// gid that is there; and some wait for its end.
+// gid that was accepted; and some wait for its end.
 func (s *simulation) submit(to *node) {
 	s.mu.Lock()
 	next := &saga.Saga{GID: fmt.Sprint("g", s.random.IntN(60)), Steps: make([]saga.Step, 1+s.random.IntN(4))}
@@ -155,7 +165,7 @@ func (s *simulation) submit(to *node) {
 	case mine:
 		known = &simulated{saga: next, succeeded: map[store.Branch]bool{}, refused: saga.NoCall}
 		s.sagas[next.GID] = known
-	case s.random.IntN(4) > 0:
+	case !known.accepted || s.random.IntN(4) > 0:
 		next, mine = known.saga, true
 	default:
 		next.Steps[0].Payload = "other"
@@ -163,7 +173,7 @@ func (s *simulation) submit(to *node) {
 	wait, patience := s.random.IntN(2) == 0, time.Duration(s.random.IntN(int(20*time.Second)))
 	s.mu.Unlock()
 
-	s.background.Go(func() {
+	s.clients.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		var result saga.Result
@@ -289,7 +299,7 @@ func (s *simulation) watch(over <-chan struct{}) {
 		select {
 		case <-over:
 			return
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(50 * time.Millisecond):
 		}
 		s.mu.Lock()
 		for gid, one := range s.sagas {

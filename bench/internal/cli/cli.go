@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -32,6 +33,11 @@ var errInvalid = errors.New("the result is invalid")
 // Main runs the program and returns its exit code.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	logging.Disable() // the Redis client's own log: its errors reach us as such
+	if os.Getenv("GOGC") == "" {
+		// Little of what is allocated lives longer than a saga: collecting it
+		// less often costs some megabytes and saves a tenth of the CPU.
+		debug.SetGCPercent(400)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// The first Ctrl-C ends a command in order; a second one ends the program.

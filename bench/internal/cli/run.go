@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -73,9 +72,6 @@ func (a *app) run(ctx context.Context, name string, start bool) error {
 
 // try makes a trial, shows its progress and prints its result.
 func (a *app) try(cfg trial.Config, run func(trial.Config) (report.Summary, error)) error {
-	// The load generator shares the machine with what it measures, and holds
-	// little: collecting its garbage less often costs some megabytes.
-	debug.SetGCPercent(400)
 	progress := a.newProgress(&cfg)
 	summary, err := run(cfg)
 	progress.done()

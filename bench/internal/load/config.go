@@ -11,7 +11,9 @@ import (
 // Config says what to send and where the records go.
 type Config struct {
 	Targets []string // absolute http or https URLs, hit in turn
-	Method  string   // of HTTP
+	// Method of HTTP. Only one that net/http does not repeat by itself, as POST,
+	// keeps a saga from being sent twice.
+	Method string
 
 	InFlight int     // closed loop: requests kept in flight
 	Rate     float64 // open loop: requests due per second; 0: closed loop

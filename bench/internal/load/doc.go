@@ -1,8 +1,8 @@
 // Package load drives servers with saga requests and measures what a client
 // sees.
 //
-// The requests are vegeta's: its attack sends them and stamps them. Around it
-// this package adds what a verdict needs:
+// The requests are vegeta's: its attack sends them over net/http and stamps
+// them. Around it this package adds what a verdict needs:
 //
 //   - A closed loop keeps a fixed number of requests in flight. An open loop
 //     sends at a fixed rate, whatever the answers do; the due time of every
@@ -18,13 +18,12 @@
 //   - An interrupted run ends within seconds and still has its result.
 //
 // The load generator shares its machine with what it measures more often than
-// not, so its own cost matters. In a closed loop against a trivial server in
-// another process, both on two cores, a request costs it 16 to 22 µs of CPU
-// (BenchmarkRun): a third to a half of it is the kernel's write and read, a tenth
-// to a quarter the scheduling of goroutines, and 1 to 1.5 µs what is done here
-// with each answer (the journal, the histograms, vegeta's encoding). An open loop
-// below the machine's capacity costs more, 35 µs at 15,000/s and 65 µs at
-// 5,000/s, since threads go to sleep and are woken between requests.
+// not, so its own cost matters: BenchmarkRun measures it. Against a trivial
+// server in another process, both on two cores, a request of a closed loop costs
+// it 30 to 37 µs of CPU, as it does vegeta alone; most of that is net/http and
+// the kernel. An open loop below the machine's capacity costs more, about 60 µs
+// at 5,000/s and 120 to 150 µs at 1,000/s, since threads go to sleep and are
+// woken between requests.
 //
 // What the run cost the other processes is package probe's affair, the verdict
 // and the files that follow from these are package report's.

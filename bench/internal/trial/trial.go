@@ -51,7 +51,7 @@ type trial struct {
 	result  load.Result
 	usage   probe.Usage
 
-	died    string // why the load ended early, other than by ctx
+	died string // why the load ended early, other than by ctx
 }
 
 func (t *trial) status(format string, args ...any) {
