@@ -11,9 +11,6 @@ import (
 // Config says what to send and where the records go.
 type Config struct {
 	Targets []string // absolute http or https URLs, hit in turn
-	// Method of HTTP. Only one that net/http does not repeat by itself, as POST,
-	// keeps a saga from being sent twice.
-	Method string
 
 	InFlight int     // closed loop: requests kept in flight
 	Rate     float64 // open loop: requests due per second; 0: closed loop
@@ -55,7 +52,6 @@ type Progress struct {
 // Default is a closed loop of 10 seconds; Targets and Dir are left to fill in.
 func Default() Config {
 	return Config{
-		Method:   "POST",
 		InFlight: 64,
 		// A second's worth of requests at 1,000/s. More would measure how the
 		// server copes with connections; the wait is in the latency anyway.

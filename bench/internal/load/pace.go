@@ -15,9 +15,9 @@ import (
 // the answers do. vegeta's own constant pacer rounds the interval to
 // nanoseconds, keeps the due times to itself and sleeps through an interrupt.
 //
-// Timers overshoot by up to about 1 ms, and by half of that on average, since
-// the kernel wakes Go in whole milliseconds. That is part of the latency from
-// the due time, and no part of the service time.
+// Timers overshoot by up to about 1 ms, by half of that on average: Go waits for
+// them in whole milliseconds. That is part of the latency from the due time, and
+// no part of the service time.
 type openPacer struct {
 	ctx      context.Context
 	began    time.Time

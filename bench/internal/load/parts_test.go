@@ -1,7 +1,12 @@
 package load
 
 import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -37,6 +42,25 @@ func TestClassify_BelievesOnlyABodyWithAResultAndAGid(t *testing.T) {
 			require.Empty(t, kind, body)
 			require.Equal(t, store.StatusSucceeded, outcome, body)
 		}
+	}
+}
+
+func TestKindOf_KnowsWhatOtherTestsCannotProvoke(t *testing.T) {
+	t.Parallel()
+	dial := func(err error) error {
+		return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", err)}
+	}
+	for want, err := range map[string]error{
+		kindNoHost:      &net.DNSError{Err: "no such host", Name: "x.invalid", IsNotFound: true},
+		kindUnreachable: dial(syscall.EHOSTUNREACH),
+		kindFiles:       dial(syscall.EMFILE),
+		kindNoPort:      dial(syscall.EADDRNOTAVAIL),
+		kindTimeout:     dial(syscall.ETIMEDOUT),
+		// Of a connection that was closed just as it was taken.
+		kindClosed: errors.New("http: server closed idle connection"),
+		kindOther:  errors.New("anything else"),
+	} {
+		require.Equal(t, want, kindOf(fmt.Errorf("send: %w", err)))
 	}
 }
 

@@ -48,7 +48,7 @@ func (p *phase) run(ctx context.Context) (err error) {
 	)
 	var targets []vegeta.Target
 	for _, url := range p.cfg.Targets {
-		targets = append(targets, vegeta.Target{Method: p.cfg.Method, URL: url})
+		targets = append(targets, vegeta.Target{Method: http.MethodPost, URL: url})
 	}
 	var pacer vegeta.Pacer = vegeta.Rate{} // closed loop: as soon as a worker is free
 	if p.open != nil {

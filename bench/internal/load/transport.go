@@ -17,11 +17,11 @@ import (
 // transport is net/http's Transport and two things more: the text of an error
 // names its kind, and abort ends the requests under way.
 //
-// It sends no saga twice. net/http sends a request again, on another
-// connection, only if nothing of it was written or if it may be repeated, and it
-// takes a POST without an Idempotency-Key for one that may not be. Whether a
-// saga was started by a request that failed is therefore not known, and the
-// error says so.
+// It sends no saga twice. When a kept connection fails, net/http sends the
+// request again on another one only if nothing of it was written, or if its
+// method or an Idempotency-Key says that it may be repeated: ours are POST
+// without such a header. Whether a request that failed has started a saga is not
+// known; it counts as an error.
 type transport struct {
 	http    *http.Transport
 	timeout time.Duration // of a request, dialling and body included
@@ -115,11 +115,10 @@ func kindOf(err error) string {
 	case errors.As(err, &network) && network.Timeout(): // a context's too
 		return kindTimeout
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
-		// net/http has these two errors as text only. The second is what it says
-		// of an answer that it cannot parse.
+		// net/http has this error and the next as text only.
 		strings.Contains(err.Error(), "server closed idle connection"):
 		return kindClosed
-	case strings.Contains(err.Error(), "transport connection broken"):
+	case strings.Contains(err.Error(), "transport connection broken"): // an answer that cannot be parsed
 		return kindBadHTTP
 	default:
 		return kindOther

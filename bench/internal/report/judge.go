@@ -51,7 +51,7 @@ const (
 	driftLeast    = 6                      // intervals for a drift to be looked for
 	wholeInterval = 900 * time.Millisecond // shorter ones, at the end, say little about the rate
 	partShare     = 0.10                   // between the p99 from the due time and that from the send
-	partLeastMS   = 1.0                    // below it they do not part
+	partLeastMS   = 2.0                    // below it they do not part
 	countShare    = 0.001                  // between the store's count of sagas and the clients'
 )
 
