@@ -18,14 +18,14 @@ for i = 2, #KEYS do
   local score = call('ZSCORE', KEYS[1], saga)
   if score and score + 0 <= now then
     local value = call('GET', saga)
-    if not value or find('SF', sub(value, 30, 30), 1, true) then
+    if not value or find('SF', sub(value, 43, 43), 1, true) then
       call('ZREM', KEYS[1], saga) -- removed by hand, or ended: nothing is left to recover
     else
-      local held = ARGV[1] .. string.format('%08x', tonumber(sub(value, 22, 29), 16) + 1)
-      call('SETRANGE', saga, '13', held)
+      local held = ARGV[1] .. string.format('%08x', tonumber(sub(value, 35, 42), 16) + 1)
+      call('SETRANGE', saga, '26', held)
       call('ZADD', KEYS[1], decimal[due], saga)
       claimed[#claimed + 1] = i - 1
-      claimed[#claimed + 1] = sub(value, 1, 13) .. held .. sub(value, 30)
+      claimed[#claimed + 1] = sub(value, 1, 26) .. held .. sub(value, 43)
     end
   end
 end

@@ -3,7 +3,7 @@
 --
 -- KEYS     per group: due index, saga, saga, ...
 -- ARGV     retention in ms (0: delete at once); then per group: number of
---          sagas; per saga: a change (see change.lua) to a final status
+--          sagas, a change (see change.lua) to a final status
 -- Returns  pairs (position, 3 conflict, 4 not found or 5 no such branch) of
 --          the sagas not ended
 --
@@ -12,25 +12,31 @@
 
 local _, stamp = clock()
 local retention = ARGV[1]
-local refused, position = {}, 0
-local key, arg = 1, 2
-while key <= #KEYS do
-  local last, ended, n = key + ARGV[arg], {}, 0
+local refused, position, key = {}, 0, 1
+for arg = 2, #ARGV, 2 do
+  local index, last = KEYS[key], key + ARGV[arg]
+  local change = changes[ARGV[arg + 1]]
+  local known, upto, ended, n = change.known, change.upto, {}, 0
   for k = key + 1, last do
-    arg = arg + 1
-    position = position + 1
     local saga = KEYS[k]
-    local code, first, marks, head, reason = judge(saga, ARGV[arg])
-    if code then
+    position = position + 1
+    local head = call('GETRANGE', saga, '26', upto)
+    local new, code, marks = known[head]
+    if not new then
+      code, marks = judge(change, head)
+      new = marks and stamp .. sub(head, 1, 16) .. change.status .. sub(head, 18, 17 + change.first) .. marks
+      known[head] = new
+    end
+    if not new then
       refused[#refused + 1] = position
       refused[#refused + 1] = code
     else
       if retention == '0' then
         call('DEL', saga)
       else
-        call('SETRANGE', saga, '29', sub(ARGV[arg], 10, 10) .. stamp .. sub(head, 23, 22 + first) .. marks)
-        if reason then
-          explain(saga, reason)
+        call('SETRANGE', saga, '13', new)
+        if change.reason then
+          explain(saga, change.reason)
         end
         call('PEXPIRE', saga, retention)
       end
@@ -39,9 +45,8 @@ while key <= #KEYS do
     end
   end
   if n > 0 then
-    call('ZREM', KEYS[key], unpack(ended))
+    call('ZREM', index, unpack(ended))
   end
-  arg = arg + 1
   key = last + 1
 end
 return refused

@@ -8,13 +8,16 @@
 //
 //	bytes   what
 //	0-12    when it was created, ms since 1970, decimal
-//	13-20   its owner, padded with blanks
-//	21-28   its epoch, hexadecimal
-//	29      its status
-//	30-42   when its status last changed, ms since 1970, decimal
+//	13-25   when its status last changed, likewise
+//	26-33   its owner, padded with blanks
+//	34-41   its epoch, hexadecimal
+//	42      its status
 //	43-     its marks, one byte per branch, then a blank
 //	        its body
 //	        if there is a reason: a zero byte and the reason
+//
+// From the owner to the marks the strings of sagas that are at the same point
+// are the same, which spares a script most of its work: see change.lua.
 //
 // A due index is a sorted set of the keys of unfinished sagas, scored by when
 // they are due, in ms since 1970 by the server's clock.
@@ -22,10 +25,11 @@
 // # Calling convention
 //
 // A script takes many sagas at a time, because dispatching a script costs as
-// much as the work for a saga. They come in groups, one per due index: in KEYS a
-// group is its due index followed by its sagas; in ARGV the number of its sagas
-// followed by their arguments. All keys of a call must be on one node, and on a
-// cluster in one slot, which the hash tag of the keys sees to with one group per call.
+// much as the work for a saga. They come in groups of those that are to be done
+// the same thing to: in KEYS a group is its due index, if the script touches one,
+// followed by its sagas; in ARGV the number of its sagas followed by what is to
+// be done. All keys of a call must be on one node, and on a cluster in one slot,
+// which the hash tag of the keys sees to with one shard per call.
 //
 // The answer lists only the sagas that were refused, as pairs: which one, counted
 // from 1 over the whole call, and one of the Refused codes. An empty answer
@@ -50,10 +54,10 @@ const (
 
 // Places in the string of a saga, from 0; see the package comment.
 const (
-	AtOwner   = 13
-	AtEpoch   = 21
-	AtStatus  = 29
-	AtUpdated = 30
+	AtUpdated = 13
+	AtOwner   = 26
+	AtEpoch   = 34
+	AtStatus  = 42
 	AtMarks   = 43
 )
 

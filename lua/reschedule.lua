@@ -2,8 +2,8 @@
 -- when it is due, its change from submitted to aborting, a reason.
 --
 -- KEYS     per group: due index, saga, saga, ...
--- ARGV     per group: number of sagas; per saga two: ms until it is due (empty:
---          leave it); a change (see change.lua) to a status that is not final
+-- ARGV     per group: number of sagas, ms until they are due (empty: leave it),
+--          a change (see change.lua) to a status that is not final
 -- Returns  pairs (position, 3 conflict, 4 not found or 5 no such branch) of
 --          the sagas not changed
 --
@@ -11,37 +11,35 @@
 -- the next attempt are one event: half of it would be undone twice or never.
 
 local now, stamp = clock()
-local refused, position = {}, 0
-local key, arg = 1, 1
-while key <= #KEYS do
-  local last, entries, n = key + ARGV[arg], {}, 0
-  arg = arg + 1
+local refused, position, key = {}, 0, 1
+for arg = 1, #ARGV, 3 do
+  local index, last, delay = KEYS[key], key + ARGV[arg], ARGV[arg + 1]
+  local change, entries, n = changes[ARGV[arg + 2]], {}, 0
   for k = key + 1, last do
-    local saga, delay, change = KEYS[k], ARGV[arg], ARGV[arg + 1]
-    local code, first, marks, head, reason = judge(saga, change)
+    local saga = KEYS[k]
     position = position + 1
+    local head = call('GETRANGE', saga, '26', change.upto)
+    local code, marks = judge(change, head)
     if code then
       refused[#refused + 1] = position
       refused[#refused + 1] = code
     else
-      local status = sub(change, 10, 10)
-      if status ~= sub(change, 9, 9) then
-        call('SETRANGE', saga, '29', status .. stamp .. sub(head, 23, 22 + first) .. marks)
+      if change.moves then
+        call('SETRANGE', saga, '13', stamp .. sub(head, 1, 16) .. change.status .. sub(head, 18, 17 + change.first) .. marks)
       elseif marks ~= '' then
-        call('SETRANGE', saga, decimal[43 + first], marks)
+        call('SETRANGE', saga, decimal[43 + change.first], marks)
       end
-      if reason then
-        explain(saga, reason)
+      if change.reason then
+        explain(saga, change.reason)
       end
       if delay ~= '' then
         entries[n + 1], entries[n + 2] = decimal[now + delay], saga
         n = n + 2
       end
     end
-    arg = arg + 2
   end
   if n > 0 then
-    call('ZADD', KEYS[key], unpack(entries))
+    call('ZADD', index, unpack(entries))
   end
   key = last + 1
 end

@@ -1,20 +1,32 @@
 -- update: sets marks of unfinished sagas, and nothing else.
 --
--- KEYS     saga, saga, ...
--- ARGV     per saga: a change (see change.lua) without another status or a reason
+-- KEYS     per group: saga, saga, ...
+-- ARGV     per group: number of sagas, a change (see change.lua) without another
+--          status or a reason
 -- Returns  pairs (position, 3 conflict, 4 not found or 5 no such branch) of
 --          the sagas not changed
 --
 -- Atomic because nobody may claim the saga between the look and the write.
 
-local refused = {}
-for i, saga in ipairs(KEYS) do
-  local code, first, marks = judge(saga, ARGV[i])
-  if code then
-    refused[#refused + 1] = i
-    refused[#refused + 1] = code
-  else
-    call('SETRANGE', saga, decimal[43 + first], marks)
+local refused, last = {}, 0
+for arg = 1, #ARGV, 2 do
+  local change = changes[ARGV[arg + 1]]
+  local known, upto, place = change.known, change.upto, decimal[43 + change.first]
+  local from = last + 1
+  last = last + ARGV[arg]
+  for k = from, last do
+    local head = call('GETRANGE', KEYS[k], '26', upto)
+    local marks, code = known[head]
+    if not marks then
+      code, marks = judge(change, head)
+      known[head] = marks
+    end
+    if marks then
+      call('SETRANGE', KEYS[k], place, marks)
+    else
+      refused[#refused + 1] = k
+      refused[#refused + 1] = code
+    end
   end
 end
 return refused

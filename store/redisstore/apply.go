@@ -1,8 +1,10 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +37,68 @@ func (s *Store) Apply(ctx context.Context, changes []store.Change) []error {
 	return errs
 }
 
+// group is the changes of one batch that a script does the same thing for: same
+// due index, same arguments.
+type group struct {
+	script  lua.Script
+	shard   int    // -1 where the script touches no due index
+	delay   string // ms until due; save and reschedule only
+	change  string // as change.lua describes it; not for save
+	changes []int
+}
+
+// same reports whether a change that belongs into o may join g.
+func (g *group) same(o *group) bool {
+	return g.script.SHA1 == o.script.SHA1 && g.shard == o.shard && g.delay == o.delay && g.change == o.change &&
+		len(g.changes) < lua.MaxSagas
+}
+
+// groups puts the valid changes into as few groups as there can be.
+func (s *Store) groups(changes []store.Change, errs []error) []*group {
+	var groups []*group
+next:
+	for i, change := range changes {
+		if errs[i] != nil {
+			continue
+		}
+		wanted := s.groupOf(change)
+		// From the end: a change is mostly like one of the last.
+		for n := len(groups) - 1; n >= 0 && n >= len(groups)-maxLookBack; n-- {
+			if groups[n].same(&wanted) {
+				groups[n].changes = append(groups[n].changes, i)
+				continue next
+			}
+		}
+		wanted.changes = []int{i}
+		groups = append(groups, &wanted)
+	}
+	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(a.script.Name, b.script.Name) })
+	return groups
+}
+
+// maxLookBack bounds the search for a group where no two changes are alike.
+const maxLookBack = 64
+
+func (s *Store) groupOf(change store.Change) group {
+	switch c := change.(type) {
+	case *store.Create:
+		return group{script: lua.Save, shard: s.shard(c.GID), delay: millis(max(c.Due, 0))}
+	case *store.Transition:
+		g := group{script: lua.Reschedule, shard: s.shard(c.GID), change: encodeTransition(c)}
+		switch {
+		case c.To.Final():
+			g.script = lua.Complete
+		case c.To == c.From && c.Due == 0 && c.Reason == "":
+			g.script, g.shard = lua.Update, -1
+		default:
+			g.delay = encodeDue(c.Due)
+		}
+		return g
+	default:
+		panic(fmt.Sprintf("redis: a change of type %T: package store has two", change))
+	}
+}
+
 // plannedCall is a script call and the changes it makes, by their number in
 // the batch, in the order in which the script counts them.
 type plannedCall struct {
@@ -42,90 +106,45 @@ type plannedCall struct {
 	changes []int
 }
 
-// plan puts the valid changes into as few script calls as there are scripts,
-// unless there are more than one call may take.
-func (s *Store) plan(changes []store.Change, errs []error) []*plannedCall {
-	// By script, then by shard: the changes of one shard are one group of KEYS.
-	type bucket struct {
-		script lua.Script
-		shards [][]int
-		n      int
-	}
-	var buckets [4]bucket
-	for i, change := range changes {
-		if errs[i] != nil {
-			continue
-		}
-		kind, script := operation(change)
-		b := &buckets[kind]
-		if b.shards == nil {
-			b.script, b.shards = script, make([][]int, s.cfg.Shards)
-		}
-		shard := s.shard(change.Gid())
-		b.shards[shard] = append(b.shards[shard], i)
-		b.n++
-	}
-	var plan []*plannedCall
-	for _, b := range buckets {
-		for shard, numbers := range b.shards {
-			for len(numbers) > 0 {
-				if n := len(plan); n == 0 || plan[n-1].script.SHA1 != b.script.SHA1 || len(plan[n-1].changes) == lua.MaxSagas {
-					plan = append(plan, s.newCall(b.script, b.n))
-				}
-				call := plan[len(plan)-1]
-				take := min(len(numbers), lua.MaxSagas-len(call.changes))
-				s.addGroup(call, shard, numbers[:take], changes)
-				numbers = numbers[take:]
+// plan makes a call of the groups of one script, or more where they are too
+// many for one.
+func (s *Store) plan(changes []store.Change, errs []error) (plan []*plannedCall) {
+	for _, g := range s.groups(changes, errs) {
+		var call *plannedCall
+		if n := len(plan); n > 0 && plan[n-1].script.SHA1 == g.script.SHA1 && len(plan[n-1].changes)+len(g.changes) <= lua.MaxSagas {
+			call = plan[n-1]
+		} else {
+			call = &plannedCall{scriptCall: scriptCall{script: g.script}}
+			if g.script.SHA1 == lua.Complete.SHA1 {
+				call.args = append(call.args, millis(s.cfg.Retention))
 			}
+			plan = append(plan, call)
 		}
+		s.add(call, g, changes)
 	}
 	return plan
 }
 
-// operation is which script makes a change, with a number to sort by.
-func operation(change store.Change) (int, lua.Script) {
-	t, ok := change.(*store.Transition)
-	switch {
-	case !ok:
-		return 0, lua.Save
-	case t.To.Final():
-		return 1, lua.Complete
-	case t.To == t.From && t.Due == 0 && t.Reason == "":
-		return 2, lua.Update
+func (s *Store) add(call *plannedCall, g *group, changes []store.Change) {
+	call.changes = append(call.changes, g.changes...)
+	if g.shard >= 0 {
+		call.keys = append(call.keys, s.indexKey(g.shard))
+	}
+	call.args = append(call.args, strconv.Itoa(len(g.changes)))
+	switch g.script.SHA1 {
+	case lua.Save.SHA1:
+		call.args = append(call.args, g.delay)
+	case lua.Reschedule.SHA1:
+		call.args = append(call.args, g.delay, g.change)
 	default:
-		return 3, lua.Reschedule
+		call.args = append(call.args, g.change)
 	}
-}
-
-func (s *Store) newCall(script lua.Script, sagas int) *plannedCall {
-	call := &plannedCall{changes: make([]int, 0, sagas)}
-	call.script = script
-	call.keys = make([]string, 0, sagas+min(sagas, s.cfg.Shards))
-	call.args = make([]string, 0, 2*sagas+min(sagas, s.cfg.Shards))
-	if script.SHA1 == lua.Complete.SHA1 {
-		call.args = append(call.args, millis(s.cfg.Retention))
-	}
-	return call
-}
-
-func (s *Store) addGroup(call *plannedCall, shard int, numbers []int, changes []store.Change) {
-	if call.script.SHA1 != lua.Update.SHA1 { // which does not touch the due index
-		call.keys = append(call.keys, s.indexKey(shard))
-		call.args = append(call.args, strconv.Itoa(len(numbers)))
-	}
-	for _, i := range numbers {
+	for _, i := range g.changes {
 		call.keys = append(call.keys, s.sagaKey(changes[i].Gid()))
-		switch c := changes[i].(type) {
-		case *store.Create:
-			call.args = append(call.args, millis(max(c.Due, 0)), encodeCreate(c))
-		case *store.Transition:
-			if call.script.SHA1 == lua.Reschedule.SHA1 {
-				call.args = append(call.args, encodeDue(c.Due))
-			}
-			call.args = append(call.args, encodeTransition(c))
+		if c, ok := changes[i].(*store.Create); ok {
+			call.args = append(call.args, encodeCreate(c))
 		}
 	}
-	call.changes = append(call.changes, numbers...)
 }
 
 // settle turns a call's answer into the errors of its changes.
@@ -160,11 +179,13 @@ func refusal(code int64) error {
 	}
 }
 
-// encodeCreate is save.lua's argument: owner, marks, blank, body.
+// encodeCreate is the string of a new saga from its owner on.
 func encodeCreate(c *store.Create) string {
 	var b strings.Builder
-	b.Grow(store.MaxOwnerBytes + 2*c.Steps + 1 + len(c.Body))
+	b.Grow(lua.AtMarks - lua.AtOwner + 2*c.Steps + 1 + len(c.Body))
 	b.WriteString(padOwner(c.Owner))
+	b.WriteString("00000001")
+	b.WriteByte(byte(store.StatusSubmitted))
 	b.WriteString(string(store.NewMarks(c.Steps)))
 	b.WriteByte(' ')
 	b.Write(c.Body)

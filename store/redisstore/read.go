@@ -184,7 +184,7 @@ func (s *Store) stats(ctx context.Context) (stats store.Stats, err error) {
 			stats.Unfinished += cards[i].Val()
 			stats.Due += dues[i].Val()
 			for _, key := range firsts[i].Val() {
-				sample = append(sample, pipe.GetRange(ctx, key, 0, lua.AtOwner-1))
+				sample = append(sample, pipe.GetRange(ctx, key, 0, lua.AtUpdated-1))
 			}
 		}
 		return nil

@@ -19,7 +19,7 @@ func decode(gid, value string) (store.Record, error) {
 	if len(value) <= lua.AtMarks {
 		return bad("its value")
 	}
-	created, err := strconv.ParseInt(value[:lua.AtOwner], 10, 64)
+	created, err := strconv.ParseInt(value[:lua.AtUpdated], 10, 64)
 	if err != nil {
 		return bad("its time of creation")
 	}
@@ -27,7 +27,7 @@ func decode(gid, value string) (store.Record, error) {
 	if err != nil {
 		return bad("its epoch")
 	}
-	updated, err := strconv.ParseInt(value[lua.AtUpdated:lua.AtMarks], 10, 64)
+	updated, err := strconv.ParseInt(value[lua.AtUpdated:lua.AtOwner], 10, 64)
 	if err != nil {
 		return bad("its time of change")
 	}

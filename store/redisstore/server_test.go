@@ -68,7 +68,7 @@ func TestOpen_RefusesAnotherNumberOfShards(t *testing.T) {
 	cfg.Shards++
 	_, err := Open(t.Context(), cfg)
 	require.ErrorIs(t, err, store.ErrUnsafe)
-	require.ErrorContains(t, err, "shards=8")
+	require.ErrorContains(t, err, "shards=4")
 	cfg.Shards--
 	open(t, cfg).Close()
 }

@@ -34,7 +34,7 @@ func DefaultConfig() Config {
 	return Config{
 		URL:       "redis://127.0.0.1:6379",
 		Prefix:    "saga",
-		Shards:    8,
+		Shards:    4,
 		Retention: time.Hour,
 		Timeout:   3 * time.Second,
 		Conns:     16,
