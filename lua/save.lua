@@ -25,7 +25,7 @@ while key <= #KEYS do
   for k = key + 1, last do
     local saga = KEYS[k]
     position = position + 1
-    if call('SET', saga, times .. ARGV[arg], 'NX') then
+    if call('SETNX', saga, times .. ARGV[arg]) == 1 then
       entries[n + 1], entries[n + 2] = due, saga
       n = n + 2
     else
