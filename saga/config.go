@@ -23,6 +23,10 @@ type Config struct {
 	PollInterval time.Duration
 	// MaxRecovering bounds the sagas taken over and under way at once.
 	MaxRecovering int
+	// MaxWait is how long Run and Wait wait for a saga to end, to the length of a
+	// PollInterval; 0: until their context ends. It spares a busy server a timer
+	// per saga.
+	MaxWait time.Duration
 
 	Commit groupcommit.Config
 	Logger *slog.Logger // nil: slog.Default

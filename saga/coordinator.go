@@ -116,6 +116,7 @@ func (c *Coordinator) Wait(ctx context.Context, gid string) (Result, error) {
 // having been put off go on, in another process. While it runs here there is
 // no need to look at once.
 func (c *Coordinator) await(ctx context.Context, gid string, ended <-chan Result, here bool) (Result, error) {
+	began := time.Now()
 	look := time.NewTimer(c.cfg.PollInterval)
 	defer look.Stop()
 	for ; ; here = false {
@@ -133,6 +134,9 @@ func (c *Coordinator) await(ctx context.Context, gid string, ended <-chan Result
 				}
 			case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrClosed):
 				return Result{}, err
+			}
+			if c.cfg.MaxWait > 0 && time.Since(began) >= c.cfg.MaxWait {
+				return Result{}, fmt.Errorf("waiting for saga %s, which goes on: no end within %v", gid, c.cfg.MaxWait)
 			}
 			look.Reset(c.cfg.PollInterval)
 		}

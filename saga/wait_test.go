@@ -52,6 +52,23 @@ func TestWait_NoSuchSaga(t *testing.T) {
 	})
 }
 
+func TestRun_MaxWaitPasses_SagaGoesOn(t *testing.T) {
+	onStores(t, time.Hour, func(t *testing.T, open opener) {
+		all := blocking()
+		cfg := patient()
+		cfg.PollInterval, cfg.MaxWait = 10*time.Millisecond, 30*time.Millisecond
+		c := start(t, open(), all, cfg)
+		s := newSaga(1)
+		_, err := c.Run(t.Context(), s)
+		require.ErrorContains(t, err, "no end within 30ms")
+		close(all.goOn)
+		require.Eventually(t, func() bool {
+			result, err := c.Wait(t.Context(), s.GID)
+			return err == nil && result.Status == store.StatusSucceeded
+		}, patience, 10*time.Millisecond)
+	})
+}
+
 func TestRun_ClientGivesUp_SagaGoesOn(t *testing.T) {
 	onStores(t, time.Hour, func(t *testing.T, open opener) {
 		all := blocking()

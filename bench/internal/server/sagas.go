@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
 	"net/http"
@@ -29,9 +28,7 @@ func (s *Server) runSaga(c *gin.Context) {
 	}
 	sg := s.newSaga(scenario)
 	began := time.Now()
-	ctx, cancel := context.WithDeadlineCause(c.Request.Context(), began.Add(s.cfg.Wait), s.waited)
-	defer cancel()
-	result, err := s.coordinator.Run(ctx, sg)
+	result, err := s.coordinator.Run(c.Request.Context(), sg)
 	if err == nil {
 		s.metrics.sagaDuration.Observe(time.Since(began).Seconds())
 	}

@@ -19,7 +19,7 @@ import (
 type Deps struct {
 	Listener net.Listener // from Listen; Run closes it
 	Store    store.Store  // open; stays open
-	Saga     saga.Config  // its Commit.Observe is the server's to set
+	Saga     saga.Config  // its Commit.Observe and MaxWait are the server's to set
 	Logger   *slog.Logger // nil: slog.Default; the coordinator's too, unless Saga has one
 }
 
@@ -68,7 +68,6 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		stats:    &stats{store: deps.Store},
 		metrics:  newMetrics(),
 		url:      "http://" + addr.String(),
-		waited:   fmt.Errorf("no end within %v", cfg.Wait),
 	}
 	if s.log == nil {
 		s.log = slog.Default()
@@ -85,6 +84,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		deps.Saga.Logger = s.log
 	}
 	deps.Saga.Commit.Observe = s.metrics.observeBatch
+	deps.Saga.MaxWait = cfg.Wait
 	if s.coordinator, err = saga.New(deps.Store, s.caller, deps.Saga); err != nil {
 		return nil, err
 	}

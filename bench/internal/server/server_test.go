@@ -148,17 +148,16 @@ func TestRun_StopsUnderLoadWithNothingUnfinished(t *testing.T) {
 	})
 }
 
-func TestRunSaga_WaitsNoLongerThanItMay(t *testing.T) {
+func TestRunSaga_AnswersWhileTheStoreHangs(t *testing.T) {
 	t.Parallel()
 	h := hold(openPebble(t))
-	at := start(t, h, func(c *Config, d *Deps) {
-		c.Wait = 50 * time.Millisecond
+	at := start(t, h, func(_ *Config, d *Deps) {
 		d.Saga.Commit.Timeout = 100 * time.Millisecond
 	})
 	r := at.get("/bench/saga")
 	require.Equal(t, http.StatusServiceUnavailable, r.status)
 	require.NotEmpty(t, r.reply(t).GID)
-	require.Contains(t, r.reply(t).Message, "no end within 50ms")
+	require.Contains(t, r.reply(t).Message, "the store did not confirm the saga")
 	close(h.release)
 }
 
