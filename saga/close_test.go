@@ -55,7 +55,9 @@ func TestClose_DeadlineEnds_OthersTakeOverAtOnce(t *testing.T) {
 	onStores(t, time.Hour, func(t *testing.T, open opener) {
 		const sagas = 20
 		stuck := blocking(store.Action(1))
-		first := start(t, open(), stuck, patient())
+		cfg := patient()
+		cfg.RetryInterval = time.Hour // nor does it help to be put off
+		first := start(t, open(), stuck, cfg)
 		var all []*saga.Saga
 		for range sagas {
 			s := newSaga(3)

@@ -90,7 +90,8 @@ func (c *Coordinator) Submit(ctx context.Context, s *Saga) error {
 	return err
 }
 
-// Run is Submit, and then Wait.
+// Run is Submit, and then Wait. Of a saga that ended in another process, in a
+// store that keeps no finished ones, it too answers store.ErrNotFound.
 func (c *Coordinator) Run(ctx context.Context, s *Saga) (Result, error) {
 	ended := make(chan Result, 1)
 	begun, err := c.submit(ctx, s, ended)

@@ -49,7 +49,7 @@ func (c *Coordinator) claim(slots chan struct{}) (full bool, err error) {
 	leased := time.Now()
 	// Not cut off when the coordinator lets go: whom it claimed would be lost to
 	// everybody for the length of a lease.
-	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.Lease/2)
+	ctx, cancel := context.WithTimeout(context.Background(), min(c.cfg.Lease/2, c.cfg.Commit.Timeout))
 	defer cancel()
 	records, err := c.store.ClaimDue(ctx, c.owner, c.cfg.Lease, free)
 	for _, record := range records {

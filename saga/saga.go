@@ -16,7 +16,8 @@ const (
 	MaxPayloadBytes = 1 << 20
 )
 
-// Saga is what a client submits: steps that are to happen all or not at all.
+// Saga is what a client submits: steps that are to happen all or not at all. It
+// must not be changed afterwards, as it is run from this very value.
 type Saga struct {
 	GID   string `json:"-"`     // chosen by the client, or NewGID
 	Steps []Step `json:"steps"` // in the order in which they run; 1 to store.MaxSteps

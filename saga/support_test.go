@@ -71,13 +71,6 @@ func patient() saga.Config {
 	return cfg
 }
 
-// hasty is one under which leases end soon.
-func hasty() saga.Config {
-	cfg := patient()
-	cfg.Lease, cfg.RequestTimeout = 400*time.Millisecond, 150*time.Millisecond
-	return cfg
-}
-
 // start gives a coordinator that is closed with the test.
 func start(t *testing.T, s store.Store, caller saga.Caller, cfg saga.Config) *saga.Coordinator {
 	t.Helper()
@@ -285,6 +278,19 @@ func (l *link) over(ctx context.Context, call func() error) error {
 		}
 	}
 	return err
+}
+
+// claimer is a store that shows what was claimed, with the limit, before it
+// hands it over.
+type claimer struct {
+	store.Store
+	saw func(records []store.Record, limit int)
+}
+
+func (c *claimer) ClaimDue(ctx context.Context, owner string, lease time.Duration, limit int) ([]store.Record, error) {
+	records, err := c.Store.ClaimDue(ctx, owner, lease, limit)
+	c.saw(records, limit)
+	return records, err
 }
 
 // errCut is what a link answers when it is cut.

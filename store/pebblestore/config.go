@@ -20,9 +20,8 @@ type Config struct {
 	// drops it as it ends.
 	Retention time.Duration
 
-	// Sync makes Apply and ClaimDue wait for an fsync. Without it a crash of
-	// the machine, not of the process, loses what the system had not yet
-	// written: about the last half minute on Linux.
+	// Sync makes Apply and ClaimDue wait for an fsync. Without it the store
+	// syncs every second, and a crash, of the process too, loses the last.
 	Sync bool
 
 	// Now is the store's clock; nil is time.Now.
@@ -33,11 +32,16 @@ type Config struct {
 	// the errors that it gets.
 	Log *slog.Logger
 
-	// For tests: the file system, nil being the machine's, and a last word on
-	// pebble's options.
-	fs   vfs.FS
-	tune func(*pebble.Options)
+	// For tests: the file system, nil being the machine's; a last word on
+	// pebble's options; and how many gids of finished sagas Open reads.
+	fs            vfs.FS
+	tune          func(*pebble.Options)
+	maxLoadedGIDs int
 }
+
+// defaultLoadedGIDs bounds what Open reads of the finished sagas, to about a
+// second. Gids that it did not read are looked for on disk until they expire.
+const defaultLoadedGIDs = 4 << 20
 
 // DefaultConfig is a store that syncs every write and keeps finished sagas for
 // an hour. Dir is left to be set.
@@ -55,6 +59,9 @@ func (c Config) check() (Config, error) {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.maxLoadedGIDs == 0 {
+		c.maxLoadedGIDs = defaultLoadedGIDs
 	}
 	if c.fs == nil {
 		c.fs = vfs.Default

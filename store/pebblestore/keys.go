@@ -25,8 +25,8 @@ const (
 	bucketKeyBytes = 1 + 8
 )
 
-// idBits is how far an id's milliseconds are shifted: so many sagas can be told
-// apart in each, and the year 2248 is the last.
+// idBits is how far an id's milliseconds are shifted: a million sagas can be
+// told apart in each, until the year 2527.
 const idBits = 20
 
 func firstID(millis int64) uint64 { return uint64(millis) << idBits }

@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -24,8 +25,14 @@ func (l *logger) Infof(format string, args ...any) {
 	l.log.Debug("pebble: " + fmt.Sprintf(format, args...))
 }
 
+// Errorf is quiet once the disk is frozen: that was told, and what pebble tries
+// in vain since is no news.
 func (l *logger) Errorf(format string, args ...any) {
-	l.log.Error("pebble: " + fmt.Sprintf(format, args...))
+	level := slog.LevelError
+	if l.disk.failure() != nil {
+		level = slog.LevelDebug
+	}
+	l.log.Log(context.Background(), level, "pebble: "+fmt.Sprintf(format, args...))
 }
 
 // Fatalf must not return: pebble would go on with what it has just found to be
@@ -43,6 +50,16 @@ func (l *logger) Fatalf(format string, args ...any) {
 		panic(fatal{err})
 	}
 	select {}
+}
+
+// events are those of pebble's that Infof and Errorf do not tell. What it does
+// not name goes nowhere; that a file is damaged is fatal by default, and here
+// an error of the call that reads it.
+func (l *logger) events() *pebble.EventListener {
+	return &pebble.EventListener{
+		DataCorruption:  func(info pebble.DataCorruptionInfo) { l.log.Error("pebble: a file is damaged", "what", info) },
+		WriteStallBegin: func(info pebble.WriteStallBeginInfo) { l.log.Warn("pebble: writes wait", "why", info.Reason) },
+	}
 }
 
 // rescue turns the panic of Fatalf into an error.

@@ -141,8 +141,10 @@ func fromMillis(millis int64) time.Time {
 // dueAfter is the time that is d from now: never early, and at once for a d
 // that is not positive.
 func dueAfter(now time.Time, d time.Duration) int64 {
-	if d <= 0 {
-		return now.UnixMilli()
+	due := now.Add(max(d, 0))
+	millis := due.UnixMilli()
+	if d > 0 && time.UnixMilli(millis).Before(due) {
+		millis++
 	}
-	return now.Add(d + time.Millisecond - 1).UnixMilli()
+	return millis
 }

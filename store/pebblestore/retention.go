@@ -72,20 +72,3 @@ func (s *Store) sweep(ctx context.Context) (err error) {
 	}
 	return nil
 }
-
-// sweepNowAndThen runs until the store is closed or has failed.
-func (s *Store) sweepNowAndThen() {
-	tick := time.NewTicker(min(s.cfg.bucketWidth(), time.Minute))
-	defer tick.Stop()
-	for {
-		select {
-		case <-s.stop:
-			return
-		case <-tick.C:
-		}
-		if err := s.sweep(context.Background()); err != nil {
-			s.cfg.Log.Error("the sweep of expired sagas has ended", "err", err)
-			return
-		}
-	}
-}

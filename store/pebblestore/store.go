@@ -32,8 +32,8 @@ type Store struct {
 	lastID   uint64
 	last     *commit // the latest that was sent to the disk; nil: none, or no waiting
 	commits  int64
+	synced   int64  // commits when syncLog last ran
 	key      []byte // scratch
-	it       *pebble.Iterator
 	newMarks []byte // scratch
 }
 
@@ -94,10 +94,8 @@ func (s *Store) send(b *pebble.Batch) (sent *commit, err error) {
 	if b.Empty() {
 		return nil, nil
 	}
-	s.commits++
 	if s.cfg.Sync {
 		sent = &commit{done: make(chan struct{})}
-		s.last = sent
 		err = s.db.ApplyNoSyncWait(b, pebble.Sync)
 	} else {
 		err = s.db.Apply(b, pebble.NoSync)
@@ -106,6 +104,8 @@ func (s *Store) send(b *pebble.Batch) (sent *commit, err error) {
 		s.disk.freeze(err)
 		return nil, s.failure()
 	}
+	s.commits++
+	s.last = sent
 	return sent, nil
 }
 
