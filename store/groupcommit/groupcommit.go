@@ -4,7 +4,9 @@
 // answer is there, what has come together is sent. There is no timer: a caller
 // alone is served at once, and under load a batch is as large as what arrives
 // during one round trip. The engine does its expensive part, a script's
-// dispatch or an fsync, once a batch.
+// dispatch or an fsync, once a batch. A caller whom nobody else keeps company
+// writes from its own goroutine, for waking another and being woken by it costs
+// some 15 µs on an idle machine.
 //
 // # Guarantees
 //
@@ -16,6 +18,8 @@
 //   - A caller whose context ends gets that error at once. If its change has
 //     not been taken into a batch it never will be, and the error says so
 //     (ErrNotSent); else its outcome is unknown. The others are not affected.
+//     Of a caller alone the store itself sees the context, and how soon it
+//     notices its end is the store's affair.
 //   - The queue is bounded: callers beyond it wait.
 //   - Close lets every change that was accepted be answered first.
 //
@@ -81,6 +85,9 @@ func New(to store.Applier, cfg Config) (*Committer, error) {
 // Apply has the change written with whatever else arrives, and waits for it.
 func (c *Committer) Apply(ctx context.Context, change store.Change) error {
 	l := c.lanes[laneOf(change.Gid(), len(c.lanes))]
+	if l.enterAlone() {
+		return l.applyAlone(ctx, change)
+	}
 	r, err := l.enqueue(ctx, change)
 	if err != nil {
 		return err

@@ -25,8 +25,9 @@ type lane struct {
 	room    chan struct{} // holds one element per change in the queue
 	spare   sync.Pool     // of *request
 	mu      sync.Mutex
-	arrived sync.Cond // the queue is no longer empty, or the lane was closed
+	arrived sync.Cond // one of the next three has changed
 	queue   []*request
+	busy    bool // a batch is on its way, or the flusher is about to take one
 	closed  bool
 	closing chan struct{} // closed with the lane, for callers that wait for room
 }
@@ -36,6 +37,34 @@ func newLane(to store.Applier, cfg Config, room int) *lane {
 	l.arrived.L = &l.mu
 	l.spare.New = func() any { return &request{done: make(chan error, 1)} }
 	return l
+}
+
+// enterAlone reports whether a caller has the lane to itself. If so it must call
+// applyAlone.
+func (l *lane) enterAlone() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.busy || l.closed || len(l.queue) > 0 {
+		return false
+	}
+	l.busy = true
+	return true
+}
+
+// applyAlone writes a batch of one. Whoever comes meanwhile is for the flusher.
+func (l *lane) applyAlone(ctx context.Context, change store.Change) error {
+	defer func() { // also when the store panics, or the others would wait for ever
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.busy = false
+		if len(l.queue) > 0 || l.closed {
+			l.arrived.Signal()
+		}
+	}()
+	if ctx.Err() != nil {
+		return notSent(ctx)
+	}
+	return l.flush(ctx, []store.Change{change})[0]
 }
 
 func (l *lane) enqueue(ctx context.Context, change store.Change) (*request, error) {
@@ -123,10 +152,6 @@ func (l *lane) run() {
 		gids    = make(map[string]struct{})
 	)
 	for {
-		// The callers just answered are about to come with their next change.
-		// Letting them run first puts those into this batch instead of a batch
-		// of their own; when nobody is about to run it costs nothing.
-		runtime.Gosched()
 		batch = l.take(batch[:0], gids)
 		if len(batch) == 0 {
 			return
@@ -135,16 +160,28 @@ func (l *lane) run() {
 		for _, r := range batch {
 			changes = append(changes, r.change)
 		}
-		for i, err := range l.flush(changes) {
+		for i, err := range l.flush(context.Background(), changes) {
 			batch[i].done <- err
 		}
 		clear(batch)
 		clear(changes)
+		// The callers just answered are about to come with their next change.
+		// Letting them run first puts those into one batch; when nobody is about
+		// to run it costs nothing.
+		runtime.Gosched()
+		l.release()
 	}
 }
 
-func (l *lane) flush(changes []store.Change) []error {
-	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.Timeout)
+// release is for the flusher, when its batch has been answered.
+func (l *lane) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.busy = false
+}
+
+func (l *lane) flush(ctx context.Context, changes []store.Change) []error {
+	ctx, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
 	defer cancel()
 	began := time.Now()
 	errs := l.to.Apply(ctx, changes)
@@ -165,9 +202,10 @@ func (l *lane) flush(changes []store.Change) []error {
 func (l *lane) take(batch []*request, gids map[string]struct{}) []*request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(l.queue) == 0 && !l.closed {
+	for l.busy || len(l.queue) == 0 && !l.closed {
 		l.arrived.Wait()
 	}
+	l.busy = len(l.queue) > 0
 	clear(gids)
 	left := l.queue[:0]
 	for _, r := range l.queue {

@@ -182,7 +182,7 @@ func (s *Store) finish(b *pebble.Batch, g *saga, body []byte, now time.Time) {
 	if s.cfg.Retention == 0 {
 		return
 	}
-	bucket, id := s.newest(now), s.nextID(now)
+	bucket, id := s.current(now), s.nextID(now)
 	bucket.gids.add(maphash.String(s.seed, g.gid))
 	setEntry(b, finishedKey, id, g.gid, g.rec, body)
 	op := b.SetDeferred(bucketKeyBytes+len(g.gid), 8)

@@ -2,9 +2,9 @@ package pebblestore
 
 // filter tells that a gid was never added to it, from its hash. It is a Bloom
 // filter that grows: a part that is full is followed by one twice its size. So
-// a Create need not look for its gid on the disk, where it nearly never is;
-// that was a third of what the store costs a saga, less the fsync. A nil filter
-// tells nothing.
+// a Create need not look for its gid on disk, where it nearly never is: that
+// took 3 of the 11.6 µs of CPU that a saga costs without its fsync, and 30 of 46
+// when 3 million finished ones were there. A nil filter tells nothing.
 type filter struct {
 	parts [][]line
 	room  int // hashes that the last part still takes
@@ -17,7 +17,7 @@ const (
 	hashesPerLine = 32 // 16 bits each: about one in 500 is found without having been added, a part
 	firstLines    = 256
 	// maxParts bounds a filter to 32 MiB, which takes 16 million hashes. One
-	// that is asked to take more tells nothing any longer.
+	// that is full tells nothing any longer.
 	maxParts = 11
 )
 
@@ -55,6 +55,9 @@ func (f *filter) mayHold(hash uint64) bool {
 	}
 	return false
 }
+
+// empty is true when nothing was added.
+func (f *filter) empty() bool { return f != nil && len(f.parts) == 0 }
 
 func (f *filter) full() bool { return f == nil || len(f.parts) == maxParts && f.room == 0 }
 

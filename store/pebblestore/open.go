@@ -77,6 +77,7 @@ func (s *Store) shut() error {
 // release gives up what Open took. A halted pebble cannot be closed and keeps
 // the directory until the process ends.
 func (s *Store) release() (err error) {
+	defer s.log.rescue(&err)
 	close(s.disk.closing)
 	if s.disk.halted.Load() {
 		return nil

@@ -20,8 +20,8 @@ type bucket struct {
 	gids  *filter
 }
 
-// newest is the bucket of the sagas that end now; s.mu is held.
-func (s *Store) newest(now time.Time) bucket {
+// current is the bucket of the sagas that end now; s.mu is held.
+func (s *Store) current(now time.Time) bucket {
 	if last := s.buckets[len(s.buckets)-1]; now.UnixMilli() < last.start+s.cfg.bucketWidth().Milliseconds() {
 		return last
 	}
@@ -58,17 +58,26 @@ func (s *Store) sweep(ctx context.Context) (err error) {
 	defer s.log.rescue(&err)
 	defer s.mu.Unlock()
 	now := s.now()
-	s.newest(now)
+	if !s.buckets[len(s.buckets)-1].gids.empty() {
+		s.current(now)
+	}
 	for len(s.buckets) > 1 && s.buckets[1].start+s.cfg.Retention.Milliseconds() <= now.UnixMilli() {
-		first, next := s.buckets[0].start, s.buckets[1].start
-		b := s.db.NewBatch()
-		_ = b.DeleteRange(appendBucket(nil, first), appendBucket(nil, next), nil)
-		_ = b.DeleteRange(appendID(nil, finishedKey, firstID(first)), appendID(nil, finishedKey, firstID(next)), nil)
-		// No sync: what comes back after a crash is expired still.
-		if err := errors.Join(s.db.Apply(b, pebble.NoSync), b.Close()); err != nil {
+		if err := s.drop(s.buckets[0], s.buckets[1].start); err != nil {
 			return err
 		}
 		s.buckets = s.buckets[1:]
 	}
 	return nil
+}
+
+// drop deletes what is in a bucket, if anything is.
+func (s *Store) drop(old bucket, next int64) error {
+	if old.gids.empty() {
+		return nil
+	}
+	b := s.db.NewBatch()
+	_ = b.DeleteRange(appendBucket(nil, old.start), appendBucket(nil, next), nil)
+	_ = b.DeleteRange(appendID(nil, finishedKey, firstID(old.start)), appendID(nil, finishedKey, firstID(next)), nil)
+	// No sync: what comes back after a crash is expired still.
+	return errors.Join(s.db.Apply(b, pebble.NoSync), b.Close())
 }

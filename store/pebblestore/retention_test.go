@@ -70,8 +70,9 @@ func TestRetention_HidesWhatIsNotSweptYet(t *testing.T) {
 
 func TestRetention_None_LeavesNothing(t *testing.T) {
 	t.Parallel()
+	c := newClock()
 	cfg := inTemp(t)
-	cfg.Retention = 0
+	cfg.Retention, cfg.Now = 0, c.Now
 	s := open(t, cfg)
 	for _, gid := range []string{"a", "long3"} {
 		must(t, s, advance(gid, created))
@@ -81,6 +82,29 @@ func TestRetention_None_LeavesNothing(t *testing.T) {
 	for _, prefix := range []byte{unfinishedKey, finishedKey, gidKey, bodyKey} {
 		require.Zero(t, keys(t, s, prefix), "keys of kind %c", prefix)
 	}
+	before := s.db.Metrics().WAL.BytesIn
+	c.add(time.Hour)
+	require.NoError(t, s.sweep(t.Context()))
+	require.Equal(t, before, s.db.Metrics().WAL.BytesIn, "there is nothing to drop")
+}
+
+// A store that is opened without a retention drops what it kept before.
+func TestRetention_NoneAnyMore(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	cfg := inTemp(t)
+	cfg.Now = c.Now
+	s := open(t, cfg)
+	must(t, s, advance("a", created))
+	must(t, s, advance("a", ended))
+	require.NoError(t, s.Close())
+	cfg.Retention = 0
+	s = open(t, cfg)
+	require.Equal(t, none, stageOf(t, s, "a"))
+	c.add(time.Hour)
+	require.NoError(t, s.sweep(t.Context()))
+	require.Zero(t, keys(t, s, finishedKey)+keys(t, s, gidKey))
+	verify(t, s)
 }
 
 // A clock that is set back makes ids no smaller and loses nothing.

@@ -61,10 +61,30 @@ func BenchmarkDispatch(b *testing.B) {
 	}
 }
 
+// BenchmarkAlone shows what batching costs a caller who is alone: the three
+// changes of a saga one after another, straight and through group commit.
+func BenchmarkAlone(b *testing.B) {
+	for name, apply := range map[string]func(testing.TB, *Store) applyOne{
+		"straight": func(_ testing.TB, s *Store) applyOne {
+			return func(ctx context.Context, change store.Change) error {
+				return s.Apply(ctx, []store.Change{change})[0]
+			}
+		},
+		"groupcommit": func(t testing.TB, s *Store) applyOne { return committed(t, s, groupcommit.DefaultConfig()) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			server := lab.TestRedis(b, lab.RedisConfig{})
+			s := open(b, testConfig(server))
+			defer s.Close()
+			measureSagas(b, s, 1, apply(b, s))
+		})
+	}
+}
+
 // BenchmarkShards shows what spreading sagas over more due indexes costs one
 // server.
 func BenchmarkShards(b *testing.B) {
-	for _, shards := range []int{1, 4, 8, 16, 64} {
+	for _, shards := range []int{1, 2, 4, 8, 16, 64} {
 		b.Run(strconv.Itoa(shards), func(b *testing.B) {
 			server := lab.TestRedis(b, lab.RedisConfig{})
 			cfg := testConfig(server)

@@ -39,7 +39,6 @@ type Server struct {
 	actionURL, refuseURL, compensateURL string
 
 	gate   sync.RWMutex            // held for reading by every saga request, for writing to keep out new ones
-	waited error                   // why a request did not wait for the end of its saga
 	cutOff context.CancelCauseFunc // ends every request
 }
 
