@@ -58,7 +58,7 @@ func TestOpen_AfterKill_FindsWhatWasAcknowledged(t *testing.T) {
 	cfg := inTemp(t)
 	cfg.tune = small
 	l := newLedger()
-	for round := range 6 {
+	for round := range 4 {
 		cmd, out := startChild(t, cfg.Dir, string(rune('a'+round)))
 		acks := 0
 		for out.Scan() {

@@ -32,6 +32,9 @@ const (
 // maxInlineBody is the longest body, in bytes, that is part of an unfinished
 // saga's record, which is held in memory and written with every change. A
 // longer one is written once, under a key of its own, and not held in memory.
+// Measured as in options.go, a saga with a body of 300 bytes costs 6.5 µs this
+// way and 8.3 the other; 1,000: 10.4 and 11.4; 2,000: 15.7 and 16.1; 4,000: 26.9
+// and 23.9.
 const maxInlineBody = 1024
 
 func newRecord(c *store.Create, created, due int64) record {
