@@ -12,7 +12,6 @@ import (
 
 	"sagabench/bench/internal/audit"
 	"sagabench/bench/internal/report"
-	"sagabench/store/open"
 )
 
 func (a *app) checkCommand() *cobra.Command {
@@ -27,12 +26,9 @@ func (a *app) checkCommand() *cobra.Command {
 }
 
 func (a *app) check(ctx context.Context, name string) error {
-	target, err := a.target(name)
+	target, err := a.standingTarget(name)
 	if err != nil {
 		return err
-	}
-	if target.Driver == open.Pebble && target.Config.Pebble.Dir == "" {
-		target.Config.Pebble.Dir = dataDir
 	}
 	started := time.Now()
 	s, err := target.Open(ctx)

@@ -8,12 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sagabench/bench/internal/server"
-	"sagabench/store/open"
 )
-
-// dataDir is where the embedded store lives when it is served and the settings
-// do not say.
-const dataDir = "sagabench-data"
 
 func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -28,12 +23,9 @@ func (a *app) serveCommand() *cobra.Command {
 }
 
 func (a *app) serve(ctx context.Context, name string) error {
-	target, err := a.target(name)
+	target, err := a.standingTarget(name)
 	if err != nil {
 		return err
-	}
-	if target.Driver == open.Pebble && target.Config.Pebble.Dir == "" {
-		target.Config.Pebble.Dir = dataDir
 	}
 	cfg := server.DefaultConfig()
 	cfg.Listen = a.options.Server.Listen

@@ -97,6 +97,19 @@ func (a *app) serverFlags(cmd *cobra.Command) {
 // target is the store of that name, as the settings have it.
 func (a *app) target(name string) (open.Target, error) { return open.Parse(name, a.openConfig()) }
 
+// dataDir is where an embedded store lives that outlasts a run, when the
+// settings do not say.
+const dataDir = "sagabench-data"
+
+// standingTarget is a store that outlasts a run.
+func (a *app) standingTarget(name string) (open.Target, error) {
+	t, err := a.target(name)
+	if t.Driver == open.Pebble && t.Config.Pebble.Dir == "" {
+		t.Config.Pebble.Dir = dataDir
+	}
+	return t, err
+}
+
 func (a *app) openConfig() open.Config {
 	o := a.options
 	return open.Config{
