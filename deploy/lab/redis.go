@@ -34,7 +34,7 @@ type RedisConfig struct {
 
 // RedisServersVariable names the environment variable that lists further Redis
 // binaries for RedisBinaries, separated as in PATH.
-const RedisServersVariable = "SAGABENCH_REDIS_SERVERS"
+const RedisServersVariable = "LAB_REDIS_SERVERS"
 
 // ErrNotInstalled: there is no such server on this machine. The text says what
 // to install.

@@ -64,7 +64,11 @@ func (l *lane) applyAlone(ctx context.Context, change store.Change) error {
 	if ctx.Err() != nil {
 		return notSent(ctx)
 	}
-	return l.flush(ctx, []store.Change{change})[0]
+	err := l.flush(ctx, []store.Change{change})[0]
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("gave up waiting for the store, which may still write the change: %w: %w", context.Cause(ctx), err)
+	}
+	return err
 }
 
 func (l *lane) enqueue(ctx context.Context, change store.Change) (*request, error) {

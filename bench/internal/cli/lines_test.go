@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"testing"
+	"time"
 )
 
 // lines collects output and finds lines in it as they come.
@@ -31,6 +33,13 @@ func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
+}
+
+// soon ends when what a test waits for is not to be expected any more.
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 // find waits for a whole line that begins with prefix.

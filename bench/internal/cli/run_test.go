@@ -129,7 +129,7 @@ func TestRun_Interrupted(t *testing.T) {
 	stdout, stderr := newLines(), newLines()
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	require.NoError(t, cmd.Start())
-	_, err := stderr.find(t.Context(), "measuring")
+	_, err := stderr.find(soon(t), "measuring")
 	require.NoError(t, err)
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	require.Error(t, cmd.Wait())
@@ -149,7 +149,7 @@ func TestRun_TheServerDies(t *testing.T) {
 	stdout, stderr := newLines(), newLines()
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	require.NoError(t, cmd.Start())
-	_, err := stderr.find(t.Context(), "measuring")
+	_, err := stderr.find(soon(t), "measuring")
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(childOf(t, cmd.Process.Pid), syscall.SIGKILL))
 	require.Error(t, cmd.Wait())
@@ -168,7 +168,7 @@ func TestRun_Killed_LeavesNothingRunning(t *testing.T) {
 	stderr := newLines()
 	cmd.Stderr = stderr
 	require.NoError(t, cmd.Start())
-	_, err := stderr.find(t.Context(), "measuring")
+	_, err := stderr.find(soon(t), "measuring")
 	require.NoError(t, err)
 	children := childrenOf(t, cmd.Process.Pid)
 	require.Len(t, children, 2, "the bench server and redis-server")
