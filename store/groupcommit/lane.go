@@ -2,6 +2,7 @@ package groupcommit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -65,7 +66,7 @@ func (l *lane) applyAlone(ctx context.Context, change store.Change) error {
 		return notSent(ctx)
 	}
 	err := l.flush(ctx, []store.Change{change})[0]
-	if err != nil && ctx.Err() != nil {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return fmt.Errorf("gave up waiting for the store, which may still write the change: %w: %w", context.Cause(ctx), err)
 	}
 	return err
