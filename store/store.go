@@ -89,6 +89,23 @@ type Page struct {
 	Next    string // empty on the last page
 }
 
+// Walk calls visit with every saga that matches, a page at a time, however many
+// a page of the query holds. As with List, a saga may come more than once.
+func Walk(ctx context.Context, s Store, query Query, visit func(Record)) error {
+	for {
+		page, err := s.List(ctx, query)
+		if err != nil {
+			return err
+		}
+		for _, r := range page.Records {
+			visit(r)
+		}
+		if query.Cursor = page.Next; page.Next == "" {
+			return nil
+		}
+	}
+}
+
 // Stats counts what has not ended.
 type Stats struct {
 	Unfinished int64

@@ -83,17 +83,8 @@ func (a *audit) note(finding string) {
 
 func read(ctx context.Context, s store.Store) (*audit, error) {
 	a := &audit{status: make(map[string]store.Status)}
-	for query := (store.Query{Limit: 1000}); ; {
-		page, err := s.List(ctx, query)
-		if err != nil {
-			return a, fmt.Errorf("listing the store: %w", err)
-		}
-		for _, r := range page.Records {
-			a.record(r)
-		}
-		if query.Cursor = page.Next; page.Next == "" {
-			break
-		}
+	if err := store.Walk(ctx, s, store.Query{Limit: 1000}, a.record); err != nil {
+		return a, fmt.Errorf("listing the store: %w", err)
 	}
 	if v, ok := s.(store.Verifier); ok {
 		findings, err := v.Verify(ctx)

@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -121,6 +122,8 @@ func (t *trial) withServer(ctx context.Context, child Child) (err error) {
 	}
 	return err
 }
+
+var errNoServer = errors.New("the bench server did not say where it listens")
 
 // closeLog removes a log that holds nothing.
 func closeLog(f *os.File) {

@@ -10,7 +10,6 @@ package trial
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -71,22 +70,7 @@ func (t *trial) inspect(ctx context.Context) error {
 	if t.before, err = s.Settings(ctx); err != nil {
 		return err
 	}
-	t.left, err = count(ctx, s)
-	return err
-}
-
-// count is how many sagas a store holds.
-func count(ctx context.Context, s store.Store) (n int64, err error) {
-	for query := (store.Query{Limit: 1000}); ; {
-		page, err := s.List(ctx, query)
-		if err != nil {
-			return n, err
-		}
-		n += int64(len(page.Records))
-		if query.Cursor = page.Next; page.Next == "" {
-			return n, nil
-		}
-	}
+	return store.Walk(ctx, s, store.Query{Limit: 1000}, func(store.Record) { t.left++ })
 }
 
 // drive sends the load to the servers and measures what it costs.
@@ -231,5 +215,3 @@ func makeDir(dir string) error {
 // result is on, for a temporary directory may be in memory, where an fsync
 // costs nothing.
 func storeDir(dir string) string { return filepath.Join(dir, "store") }
-
-var errNoServer = errors.New("the bench server did not say where it listens")
