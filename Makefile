@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help deps test race lint bench fmt
+.PHONY: help deps test race lint bench pgo fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +21,9 @@ lint: ## vet, gofumpt, staticcheck
 
 bench: ## measure this machine on the embedded store
 	go run bench/main.go
+
+pgo: ## profile the bench server for the compiler, when what every saga runs through has changed
+	@sh bench/pgo.sh
 
 fmt: ## format the code
 	go tool gofumpt -w .
