@@ -3,8 +3,8 @@
 -- KEYS     none of its own
 -- ARGV     a change is: expected epoch (8 bytes) and status (1), new status (1),
 --          number of the first branch it marks (4, decimal), marks from there
---          on ('.' leaves one as it is), and, if a reason is to be kept, a zero
---          byte and the reason
+--          on ('.' leaves one as it is), and, if a note is to be kept, a zero
+--          byte and the note
 -- Returns  see below
 --
 -- Atomic with what follows it, for between looking at epoch, status and marks
@@ -29,13 +29,13 @@ local decimal = setmetatable({}, {
 -- What a change text says, and in known what it makes of the heads it has met.
 local changes = setmetatable({}, {
   __index = function(all, text)
-    local reason = find(text, '\0', 15, true)
+    local note = find(text, '\0', 15, true)
     local change = {
       expected = sub(text, 1, 9),
       status = sub(text, 10, 10),
       first = sub(text, 11, 14) + 0,
-      marks = sub(text, 15, (reason or 0) - 1),
-      reason = reason and sub(text, reason),
+      marks = sub(text, 15, (note or 0) - 1),
+      note = note and sub(text, note),
       known = {},
     }
     change.moves = change.status ~= sub(text, 9, 9)
@@ -70,9 +70,10 @@ local function judge(change, head)
   return nil, marks
 end
 
-local function explain(saga, reason)
+-- annotate gives a saga another note, which is the last part of its string.
+local function annotate(saga, note)
   local value = call('GET', saga)
-  call('SET', saga, sub(value, 1, (find(value, '\0', 1, true) or 0) - 1) .. reason)
+  call('SET', saga, sub(value, 1, (find(value, '\0', 1, true) or 0) - 1) .. note)
 end
 
 local function clock()

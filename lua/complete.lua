@@ -35,8 +35,8 @@ for arg = 2, #ARGV, 2 do
         call('DEL', saga)
       else
         call('SETRANGE', saga, '13', new)
-        if change.reason then
-          explain(saga, change.reason)
+        if change.note then
+          annotate(saga, change.note)
         end
         call('PEXPIRE', saga, retention)
       end

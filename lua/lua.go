@@ -9,12 +9,12 @@
 //	bytes   what
 //	0-12    when it was created, ms since 1970, decimal
 //	13-25   when its status last changed, likewise
-//	26-33   its owner, padded with blanks
+//	26-33   its owner, padded with blanks; only blanks when it was released
 //	34-41   its epoch, hexadecimal
 //	42      its status
 //	43-     its marks, one byte per branch, then a blank
 //	        its body
-//	        if there is a reason: a zero byte and the reason
+//	        if there is a note: a zero byte and the note
 //
 // From the owner to the marks the strings of sagas that are at the same point
 // are the same, which spares a script most of its work: see change.lua.

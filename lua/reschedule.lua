@@ -1,20 +1,22 @@
 -- reschedule: everything about an unfinished saga that is more than a mark:
--- when it is due, its change from submitted to aborting, a reason.
+-- when it is due, its change from submitted to aborting, its release, a note.
 --
 -- KEYS     per group: due index, saga, saga, ...
 -- ARGV     per group: number of sagas, ms until they are due (empty: leave it),
---          a change (see change.lua) to a status that is not final
+--          owner (8 bytes, blanks to release them; empty: leave it), a change
+--          (see change.lua) to a status that is not final
 -- Returns  pairs (position, 3 conflict, 4 not found or 5 no such branch) of
 --          the sagas not changed
 --
--- Atomic because the decision to abort, the mark that caused it and the time of
--- the next attempt are one event: half of it would be undone twice or never.
+-- Atomic because the decision to abort, the mark that caused it, the release and
+-- the time of the next attempt are one event: half of it would be undone twice or
+-- never.
 
 local now, stamp = clock()
 local refused, position, key = {}, 0, 1
-for arg = 1, #ARGV, 3 do
-  local index, last, delay = KEYS[key], key + ARGV[arg], ARGV[arg + 1]
-  local change, entries, n = changes[ARGV[arg + 2]], {}, 0
+for arg = 1, #ARGV, 4 do
+  local index, last, delay, owner = KEYS[key], key + ARGV[arg], ARGV[arg + 1], ARGV[arg + 2]
+  local change, entries, n = changes[ARGV[arg + 3]], {}, 0
   for k = key + 1, last do
     local saga = KEYS[k]
     position = position + 1
@@ -24,13 +26,15 @@ for arg = 1, #ARGV, 3 do
       refused[#refused + 1] = position
       refused[#refused + 1] = code
     else
+      local held = owner == '' and sub(head, 1, 16) or owner .. sub(head, 9, 16)
+      local new = held .. change.status .. sub(head, 18, 17 + change.first) .. marks
       if change.moves then
-        call('SETRANGE', saga, '13', stamp .. sub(head, 1, 16) .. change.status .. sub(head, 18, 17 + change.first) .. marks)
-      elseif marks ~= '' then
-        call('SETRANGE', saga, decimal[43 + change.first], marks)
+        call('SETRANGE', saga, '13', stamp .. new)
+      else
+        call('SETRANGE', saga, '26', new)
       end
-      if change.reason then
-        explain(saga, change.reason)
+      if change.note then
+        annotate(saga, change.note)
       end
       if delay ~= '' then
         entries[n + 1], entries[n + 2] = decimal[now + delay], saga

@@ -2,7 +2,7 @@
 --
 -- KEYS     per group: saga, saga, ...
 -- ARGV     per group: number of sagas, a change (see change.lua) without another
---          status or a reason
+--          status or a note
 -- Returns  pairs (position, 3 conflict, 4 not found or 5 no such branch) of
 --          the sagas not changed
 --

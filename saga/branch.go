@@ -3,6 +3,7 @@ package saga
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"sagabench/store"
 )
@@ -23,6 +24,16 @@ type Call struct {
 	Branch  store.Branch
 	URL     string
 	Payload string // JSON text, or empty
+	Headers map[string]string
+}
+
+// Attempt is a call of a branch that has come to an end.
+type Attempt struct {
+	Call
+	Began   time.Time
+	Took    time.Duration
+	Outcome Outcome
+	Reason  string // for people; empty if it succeeded
 }
 
 // BranchID names the step of a branch as the saga HTTP API does: 01 for the first.

@@ -14,10 +14,14 @@ type Config struct {
 	// Lease is how long a saga stays this coordinator's without a word from it.
 	// After a crash its sagas are taken over when their leases end.
 	Lease time.Duration
-	// RequestTimeout bounds one call of a branch. A lease must hold two.
+	// RequestTimeout bounds one call of a branch, unless the saga says otherwise.
+	// A lease must hold two.
 	RequestTimeout time.Duration
-	// RetryInterval is how long a saga is put off when a branch has not decided.
-	RetryInterval time.Duration
+	// RetryInterval is how long a saga is put off when a branch has not decided,
+	// or for the first time when it has not answered; doubled each further time up
+	// to MaxRetryInterval. A saga may ask for another.
+	RetryInterval    time.Duration
+	MaxRetryInterval time.Duration
 	// PollInterval is how often due sagas are looked for, and how often a saga
 	// that runs elsewhere is looked at by those who wait for its end.
 	PollInterval time.Duration
@@ -27,6 +31,9 @@ type Config struct {
 	// PollInterval; 0: until their context ends. It spares a busy server a timer
 	// per saga.
 	MaxWait time.Duration
+
+	// Observe, if set, is told of every call of a branch, from many goroutines.
+	Observe func(Attempt)
 
 	Commit groupcommit.Config
 	Logger *slog.Logger // nil: slog.Default
@@ -38,9 +45,11 @@ func DefaultConfig() Config {
 		Lease:          10 * time.Second,
 		RequestTimeout: 3 * time.Second,
 		RetryInterval:  time.Second,
-		PollInterval:   500 * time.Millisecond,
-		MaxRecovering:  256,
-		Commit:         groupcommit.DefaultConfig(),
+
+		MaxRetryInterval: time.Minute,
+		PollInterval:     500 * time.Millisecond,
+		MaxRecovering:    256,
+		Commit:           groupcommit.DefaultConfig(),
 	}
 }
 
@@ -49,7 +58,7 @@ func (c Config) Validate() error {
 	for _, f := range []struct {
 		name  string
 		value time.Duration
-	}{{"request timeout", c.RequestTimeout}, {"retry interval", c.RetryInterval}, {"poll interval", c.PollInterval}} {
+	}{{"request timeout", c.RequestTimeout}, {"retry interval", c.RetryInterval}, {"max retry interval", c.MaxRetryInterval}, {"poll interval", c.PollInterval}} {
 		if f.value < time.Millisecond {
 			return fmt.Errorf("coordinator: %w: %s: %v, at least 1ms", store.ErrInvalid, f.name, f.value)
 		}

@@ -22,15 +22,10 @@ var ErrUnknown = errors.New("the store did not confirm the saga")
 // Result is how a saga ended.
 type Result struct {
 	Status store.Status // final
-	Reason string       // if it failed: why it was aborted, or what last held up its compensation
+	Reason string       // if it failed: why it was aborted
 }
 
-func resultOf(status store.Status, reason string) Result {
-	if status == store.StatusSucceeded {
-		reason = "" // it may have been put off before
-	}
-	return Result{Status: status, Reason: reason}
-}
+func resultOf(s State) Result { return Result{Status: s.Status, Reason: s.Aborted} }
 
 // Coordinator runs sagas over a store. Its methods may be called from many
 // goroutines.
@@ -51,6 +46,7 @@ type Coordinator struct {
 	mu         sync.Mutex     // guards closed, and background against growing after it
 	closed     bool
 	stop       chan struct{} // closed when no more sagas are to be taken over
+	wake       chan struct{} // of one: there may be a due saga
 }
 
 // New starts a coordinator over a store, which must outlive it: it takes over
@@ -72,6 +68,7 @@ func New(s store.Store, caller Caller, cfg Config) (*Coordinator, error) {
 		owner:  rand.Text()[:store.MaxOwnerBytes],
 		sagas:  newRegistry(),
 		stop:   make(chan struct{}),
+		wake:   make(chan struct{}, 1),
 	}
 	if c.log == nil {
 		c.log = slog.Default()
@@ -125,7 +122,8 @@ func (c *Coordinator) await(ctx context.Context, gid string, ended <-chan Result
 			record, err := c.store.Get(ctx, gid)
 			switch {
 			case err == nil && record.Status.Final():
-				return resultOf(record.Status, record.Reason), nil
+				info, err := Read(record)
+				return resultOf(info.State), err
 			case errors.Is(err, store.ErrNotFound) && !c.sagas.running(gid):
 				select {
 				case result := <-ended: // it is not kept, but it ended here
@@ -166,12 +164,8 @@ func (c *Coordinator) submit(ctx context.Context, s *Saga, ended chan Result) (b
 	if err != nil {
 		return false, err
 	}
-	r := &run{
-		saga:  s,
-		epoch: 1,
-		state: State{Status: store.StatusSubmitted, Marks: store.NewMarks(len(s.Steps))},
-		until: time.Now().Add(c.cfg.Lease),
-	}
+	fresh := State{Status: store.StatusSubmitted, Marks: store.NewMarks(len(s.Steps))}
+	r := c.newRun(s, 1, fresh, time.Now(), 0)
 	err = c.commit.Apply(ctx, &store.Create{
 		GID: s.GID, Body: body, Steps: len(s.Steps), Owner: c.owner, Due: c.cfg.Lease,
 	})
@@ -219,7 +213,7 @@ func (c *Coordinator) settle(ctx context.Context, r *run, body []byte, lost erro
 		return false, fmt.Errorf("saga %s: %w: %w", r.saga.GID, ErrUnknown, lost)
 	case !bytes.Equal(record.Body, body):
 		return false, fmt.Errorf("saga %s: %w", r.saga.GID, store.ErrExists)
-	case record.Owner != c.owner || record.Epoch != 1 || (State{record.Status, record.Marks}) != r.state || record.Reason != "":
+	case record.Owner != c.owner || record.Epoch != 1 || record.Status != r.state.Status || record.Marks != r.state.Marks || record.Note != "":
 		return false, nil // somebody runs it, or it is put off and will be resumed
 	}
 	// It may still be that an earlier submit created it, and that it was put off
@@ -237,7 +231,7 @@ func (c *Coordinator) begin(r *run, ended chan Result, count *atomic.Int64) (boo
 	if c.closed {
 		return false, fmt.Errorf("saga %s: %w: %w", r.saga.GID, ErrUnknown, store.ErrClosed)
 	}
-	if !c.sagas.begin(r.saga.GID, ended) {
+	if !c.sagas.begin(r, ended) {
 		return false, nil
 	}
 	count.Add(1)

@@ -16,11 +16,14 @@ type Counters struct {
 	PutOff      int64 // runs that ended with a branch undecided
 	Lost        int64 // runs that ended because another coordinator took over
 	StoreErrors int64 // calls of the store that failed and were tried again
-	InFlight    int64
+	// RefusedCompensations counts the answers of participants that refuse to undo
+	// what they did. Each is asked again, for ever: somebody must mend it.
+	RefusedCompensations int64
+	InFlight             int64
 }
 
 type counters struct {
-	submitted, recovered, succeeded, failed, putOff, lost, storeErrors, inFlight atomic.Int64
+	submitted, recovered, succeeded, failed, putOff, lost, storeErrors, refusedCompensations, inFlight atomic.Int64
 }
 
 func (c *counters) ended(s store.Status) {
@@ -42,6 +45,8 @@ func (c *Coordinator) Counters() Counters {
 		PutOff:      s.putOff.Load(),
 		Lost:        s.lost.Load(),
 		StoreErrors: s.storeErrors.Load(),
-		InFlight:    s.inFlight.Load(),
+
+		RefusedCompensations: s.refusedCompensations.Load(),
+		InFlight:             s.inFlight.Load(),
 	}
 }

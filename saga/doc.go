@@ -4,45 +4,65 @@
 //
 // # The state machine
 //
-// [Decide] is the whole of it, a pure function of a saga's status and marks and
-// of what just happened. An arrow is one durable write.
+// [Decide] is the whole of it, a pure function of what a saga is (its [Plan]), how
+// it stands (its [State]) and what has just happened ([Event]). An arrow is one
+// durable write.
 //
-//	                  create
-//	                    │
-//	                    ▼
-//	              ┌───────────┐  action i succeeded: mark it,
-//	  put off ◄───│ submitted │─┐ then call action i+1
-//	  (due later) └───────────┘◄┘
-//	                │       │
-//	  action i was  │       │ the last action succeeded
-//	  refused: mark │       │
-//	                ▼       ▼
-//	       ┌──────────┐   ┌─────────┐
-//	  ┌───►│ aborting │   │ succeed │
-//	  │    └──────────┘   └─────────┘
-//	  │      │      │ compensation 0 succeeded
-//	  └──────┘      ▼
-//	 compensation ┌────────┐
-//	 j succeeded, │ failed │
-//	 or put off   └────────┘
+//	                 create
+//	                   │
+//	                   ▼
+//	             ┌───────────┐  an action succeeded: mark it,
+//	 put off ◄───│ submitted │─┐ then call those that waited for it
+//	 (due later) └───────────┘◄┘
+//	               │       │
+//	 refused, out  │       │ the last action succeeded
+//	 of time or    ▼       ▼
+//	 on demand ┌──────────┐ ┌─────────┐
+//	 ┌────────►│ aborting │ │ succeed │
+//	 │         └──────────┘ └─────────┘
+//	 │           │      │ the last compensation succeeded
+//	 └───────────┘      ▼
+//	a compensation  ┌────────┐
+//	succeeded, or   │ failed │
+//	put off         └────────┘
 //
-//	status     | event                         | written              | then
-//	-----------+-------------------------------+----------------------+------------------
-//	submitted  | taken up                      | –                    | call action i, the first unmarked
-//	submitted  | action i succeeded, not last  | mark i               | call action i+1
-//	submitted  | action i succeeded, last      | mark i, succeed      | ended
-//	submitted  | action i refused              | mark i, aborting     | call compensation i
-//	submitted  | action i undecided or silent  | due, reason          | put off
-//	aborting   | taken up                      | –                    | call compensation j, the last unmarked
-//	aborting   | compensation j succeeded      | mark j               | call compensation j-1
-//	aborting   | compensation 0 succeeded      | mark 0, failed       | ended
-//	aborting   | compensation j: anything else | due, reason          | put off
-//	any        | another branch answers        | –                    | unchanged
+// An action is open when every action that it waits for has succeeded: the one
+// before it, or, of a concurrent saga, those that its step names. Only an open
+// action is called, so only an open one can have been.
 //
-// An action that was refused is compensated too, like one whose answer never
-// came: only the participant knows how far it got. The mark of the last branch
-// travels with the end of the saga, so a saga of n steps that goes well is n+1
-// writes.
+//	status    | event                          | written               | then
+//	----------+--------------------------------+-----------------------+---------------------------------
+//	submitted | taken up                       | –                     | call the open actions
+//	submitted | an action succeeded            | its mark              | call those that it opens
+//	submitted | the last action succeeded      | its mark, succeed     | ended
+//	submitted | an action was refused          | its mark, aborting    | compensate
+//	submitted | no answer, beyond the limit    | its mark, aborting    | compensate
+//	submitted | out of time; abort is demanded | aborting              | compensate
+//	aborting  | taken up                       | –                     | compensate
+//	aborting  | an action ended, however       | –                     | compensate
+//	aborting  | a compensation succeeded       | its mark              | compensate
+//	aborting  | the last of them succeeded     | its mark, failed      | ended
+//	either    | a branch is undecided          | –                     | hold it for the retry interval
+//	either    | no answer; a compensation was  | –                     | hold it for longer and longer
+//	          | refused                        |                       |
+//	either    | nothing is under way, all that | due, holds, reason    | put off
+//	          | is left is held                |                       |
+//	any       | a branch not under way answers | –                     | unchanged
+//
+// To compensate is to call the compensation of each open action that is not under
+// way any more, once the compensations of all open actions that waited for it have
+// succeeded. An action that was refused is compensated too, like one whose answer
+// never came: only the participant knows how far it got. Answers of actions that
+// come after the abort are not marked: a mark would open what was never called.
+//
+// The mark of the last branch travels with the end of the saga, so a saga of n
+// steps that goes well one after another is n+1 writes. Several events may be
+// decided on, and written, at once.
+//
+// A held branch is called again when the saga is next taken up, not before: a saga
+// that waits is in the store and nowhere else. Pauses double from the retry
+// interval to a limit, less up to half of it, so that sagas held up together do not
+// come back together. Compensations are tried for ever.
 //
 // # The coordinator
 //
@@ -56,7 +76,12 @@
 //     its epoch, and the store refuses the former owner's writes from then on.
 //     A call is only begun when it must end before the lease does.
 //   - A branch may be called more than once, after a crash or a lost answer; at
-//     most one call per saga and crash. Participants must be idempotent.
+//     most one call per crash and branch under way. Participants must be
+//     idempotent.
+//   - Whoever asks for it may abort a saga, end its pause or stop it by force
+//     through any coordinator of the store ([Coordinator.Abort]): the demand is
+//     written to the store, and who runs the saga finds it there with its next
+//     write, or is told at once if it runs in the same process.
 //
 // # What it leaves to others
 //

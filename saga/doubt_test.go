@@ -141,7 +141,7 @@ func TestSubmit_TakenOverAndLostAnswer_DoesNotStartAgain(t *testing.T) {
 		require.NoError(t, <-submitted)
 		time.Sleep(2 * way.delay) // until it has found out, too
 		require.Equal(t, []string{"a0"}, silent.of(s.GID))
-		require.EqualValues(t, 1, a.Counters().Lost)
+		require.EqualValues(t, 1, a.Counters().Submitted, "it is not begun once more")
 		close(there.goOn)
 	})
 }

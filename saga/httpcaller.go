@@ -138,14 +138,21 @@ func newRequest(ctx context.Context, c Call) (*http.Request, error) {
 		separator = "&"
 	}
 	target += separator + "gid=" + c.GID + "&trans_type=saga&branch_id=" + BranchID(c.Branch) + "&op=" + Op(c.Branch)
-	if c.Payload == "" {
-		return http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	method, payload := http.MethodGet, io.Reader(http.NoBody)
+	if c.Payload != "" {
+		method, payload = http.MethodPost, strings.NewReader(c.Payload)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target, strings.NewReader(c.Payload))
-	if err == nil {
+	request, err := http.NewRequestWithContext(ctx, method, target, payload)
+	if err != nil {
+		return nil, err
+	}
+	if c.Payload != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	return request, err
+	for name, value := range c.Headers {
+		request.Header.Set(name, value)
+	}
+	return request, nil
 }
 
 func (h *HTTPCaller) dial(ctx context.Context, network, address string) (net.Conn, error) {

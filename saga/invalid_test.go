@@ -41,7 +41,36 @@ func TestSubmit_InvalidSaga_IsRefusedAndNamed(t *testing.T) {
 			for i := range s.Steps {
 				s.Steps[i].Payload = strings.Repeat("x", saga.MaxPayloadBytes)
 			}
-		}, "body"},
+		}, "steps: 5242880 bytes together"},
+		{func(s *saga.Saga) { s.Steps[1].After = []int{0} }, "not concurrent"},
+		{func(s *saga.Saga) { s.Concurrent, s.Steps[1].After = true, []int{2} }, "steps[1].after: no step 2"},
+		{func(s *saga.Saga) { s.Concurrent, s.Steps[1].After = true, []int{-1} }, "steps[1].after: no step -1"},
+		{func(s *saga.Saga) { s.Concurrent, s.Steps[1].After = true, []int{0, 0} }, "steps[1].after: names step 0 twice"},
+		{func(s *saga.Saga) { s.Concurrent, s.Steps[1].After = true, []int{1} }, "steps[1].after: waits for itself"},
+		{func(s *saga.Saga) {
+			s.Concurrent, s.Steps[0].After, s.Steps[1].After = true, []int{1}, []int{0}
+		}, "steps[0].after: waits for itself"},
+		{func(s *saga.Saga) { s.Timeout = -time.Second }, "timeout: -1s"},
+		{func(s *saga.Saga) { s.Timeout = saga.MaxTimeout + 1 }, "timeout"},
+		{func(s *saga.Saga) { s.RequestTimeout = time.Microsecond }, "request timeout: 1µs"},
+		{func(s *saga.Saga) { s.RequestTimeout = saga.MaxRequestTimeout + 1 }, "request timeout"},
+		{func(s *saga.Saga) { s.Steps[1].Timeout = -1 }, "steps[1].timeout"},
+		{func(s *saga.Saga) { s.RetryInterval = -1 }, "retry interval"},
+		{func(s *saga.Saga) { s.RetryInterval = saga.MaxRetryInterval + 1 }, "retry interval"},
+		{func(s *saga.Saga) { s.RetryLimit = -1 }, "retry limit: -1"},
+		{func(s *saga.Saga) { s.Custom = strings.Repeat("x", saga.MaxCustomBytes+1) }, "custom data"},
+		{func(s *saga.Saga) { s.Custom = "\xff" }, "custom data"},
+		{func(s *saga.Saga) { s.Headers = map[string]string{"": "x"} }, `headers: "" is no`},
+		{func(s *saga.Saga) { s.Headers = map[string]string{"a b": "x"} }, `headers: "a b" is no`},
+		{func(s *saga.Saga) { s.Headers = map[string]string{"Host": "x"} }, "headers: Host"},
+		{func(s *saga.Saga) { s.Headers = map[string]string{"A": "x\r\nB: y"} }, "headers: the value of A"},
+		{func(s *saga.Saga) { s.Headers = map[string]string{"A": strings.Repeat("x", saga.MaxHeaderBytes)} }, "headers: 8193 bytes"},
+		{func(s *saga.Saga) {
+			s.Headers = map[string]string{}
+			for i := range saga.MaxHeaders + 1 {
+				s.Headers[fmt.Sprint("h", i)] = ""
+			}
+		}, "headers: 65"},
 	} {
 		invalid := newSaga(2)
 		tt.edit(invalid)

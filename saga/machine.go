@@ -1,6 +1,8 @@
 package saga
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"sagabench/store"
@@ -10,6 +12,23 @@ import (
 type State struct {
 	Status store.Status
 	Marks  store.Marks
+
+	// Calling are the branches under way, in no order. No store knows them: a
+	// saga that was taken up has none.
+	Calling []store.Branch
+	Holds   []Hold // branches that were called and must be called again
+
+	Aborted string // why it was aborted; for people
+	Held    string // what last held it up; for people
+}
+
+// Hold is a branch that has been called and did not decide.
+type Hold struct {
+	Branch store.Branch
+	Tries  int // calls without an answer, since the last answer
+	// Wait is for how long it is left alone. It does not run while others are under
+	// way, and runs out for one of the holds whenever the saga is taken up.
+	Wait time.Duration
 }
 
 // Outcome is what became of calling a branch.
@@ -23,97 +42,207 @@ const (
 	Unknown           // no answer, or none that can be understood: ask again
 )
 
-// Event is what happened to a saga: somebody took it up (the zero value), or a
-// branch answered.
+// Event is what happened to a saga: a branch answered, or, with an Outcome of
+// zero, its abort is demanded: by a person or by its timeout.
 type Event struct {
-	Answered bool
-	Branch   store.Branch
-	Outcome  Outcome
-	Reason   string // for people; kept when the saga is aborted or put off
+	Outcome Outcome
+	Branch  store.Branch
+	Reason  string // for people
 }
 
 // Decision is what follows: first the change is made durable, if there is one,
-// and only then the branch is called.
+// and only then branches are called.
 type Decision struct {
-	State  State           // as it is once the change is durable
-	Change bool            // whether the fields below hold something to write
-	Marks  []store.SetMark // of this event; State.Marks holds them already
-	Due    time.Duration   // as in store.Transition; set when the saga is put off
-	Reason string
-	Call   store.Branch // to be called next, or NoCall
+	State  State           // as it is once the change is durable and the branches are called
+	Change bool            // whether there is something to write
+	Marks  []store.SetMark // set by the events; State.Marks holds them already
+	Note   bool            // whether the change holds what a store keeps in its note
+	PutOff time.Duration   // if not 0: nothing can be done until then
+	Calls  []store.Branch  // to be called now; State.Calling holds them already
 }
 
-// NoCall means that nothing is to be called: the saga has ended or is put off.
-const NoCall store.Branch = -1
+// Decide is the state machine; the package comment draws it. It is pure: what it
+// returns depends on its arguments alone, and it changes none of them. The events
+// have happened since the last decision; a saga that was taken up has none.
+// Answers of branches that are not under way (late, repeated) change nothing.
+func Decide(p *Plan, s State, events ...Event) Decision {
+	d := Decision{State: s}
+	for _, e := range events {
+		if e.Outcome == 0 {
+			d.abort(e.Reason)
+		} else if i := slices.Index(d.State.Calling, e.Branch); i >= 0 {
+			d.State.Calling = without(d.State.Calling, i)
+			d.answered(p, e)
+		}
+	}
+	d.settle(p)
+	d.Change = len(d.Marks) > 0 || d.State.Status != s.Status || d.PutOff > 0
+	return d
+}
 
-// Decide is the state machine; the package comment draws it. It is pure: what
-// it returns depends on its arguments alone. Answers of a branch that is not
-// the awaited one (late, repeated) change nothing.
-func Decide(s State, e Event, retry time.Duration) Decision {
-	awaited := s.awaited()
-	switch {
-	case !e.Answered || awaited == NoCall || e.Branch != awaited:
-		next := s.settled()
-		return Decision{State: next, Change: next != s, Call: next.awaited()}
+// abort turns a saga from doing to undoing.
+func (d *Decision) abort(why string) {
+	if d.State.Status != store.StatusSubmitted {
+		return
+	}
+	d.State.Status = store.StatusAborting
+	d.State.Aborted = why
+	d.State.Holds = nil // of actions, which are not called again
+	d.Note = true
+}
+
+func (d *Decision) answered(p *Plan, e Event) {
+	undoing := d.State.Status != store.StatusSubmitted
+	if undoing && !e.Branch.IsCompensation() {
+		return // the answer of an action does not count any more, only that it has ended
+	}
+	switch tries := d.State.tries(e.Branch) + 1; {
 	case e.Outcome == Succeeded:
-		return s.mark(awaited, store.MarkSucceeded, s.Status, "")
-	case e.Outcome == Failed && !awaited.IsCompensation():
-		return s.mark(awaited, store.MarkFailed, store.StatusAborting, e.Reason)
+		d.mark(e.Branch, store.MarkSucceeded)
+	case e.Outcome == Ongoing:
+		d.hold(Hold{Branch: e.Branch, Wait: max(p.Retry.First, time.Millisecond)}, e.Reason)
+	case !undoing && e.Outcome == Failed:
+		d.mark(e.Branch, store.MarkFailed)
+		d.abort(e.Reason)
+	case !undoing && p.Retry.Limit > 0 && tries > p.Retry.Limit:
+		d.mark(e.Branch, store.MarkFailed)
+		d.abort(fmt.Sprintf("no answer after %d retries: %s", p.Retry.Limit, e.Reason))
 	default:
-		// Not decided yet; or a compensation was refused, which leaves nothing
-		// but to try again until somebody has mended what refuses it.
-		return Decision{State: s, Change: true, Due: retry, Reason: e.Reason, Call: NoCall}
+		// No answer. Or a compensation was refused, which leaves nothing but to try
+		// again until somebody has mended what refuses it.
+		d.hold(Hold{Branch: e.Branch, Tries: tries, Wait: p.Retry.pause(p.GID, e.Branch, tries)}, e.Reason)
 	}
 }
 
-func (s State) mark(b store.Branch, mark store.Mark, status store.Status, reason string) Decision {
-	next := State{Status: status, Marks: s.Marks.With(b, mark)}.settled()
-	return Decision{
-		State:  next,
-		Change: true,
-		Marks:  []store.SetMark{{Branch: b, Mark: mark}},
-		Reason: reason,
-		Call:   next.awaited(),
+func (d *Decision) mark(b store.Branch, m store.Mark) {
+	d.State.Marks = d.State.Marks.With(b, m)
+	d.Marks = append(d.Marks, store.SetMark{Branch: b, Mark: m})
+	if i := d.State.held(b); i >= 0 {
+		d.State.Holds = without(d.State.Holds, i)
 	}
 }
 
-// settled is s, ended if no branch is left to wait for.
-func (s State) settled() State {
-	if !s.Status.Final() && s.awaited() == NoCall {
-		if s.Status == store.StatusSubmitted {
-			s.Status = store.StatusSucceeded
-		} else {
-			s.Status = store.StatusFailed
-		}
+func (d *Decision) hold(h Hold, why string) {
+	holds := slices.Clone(d.State.Holds)
+	if i := d.State.held(h.Branch); i >= 0 {
+		holds[i] = h
+	} else {
+		holds = append(holds, h)
 	}
-	return s
+	d.State.Holds, d.State.Held = holds, why
 }
 
-// awaited is the branch whose answer decides what happens next.
-func (s State) awaited() store.Branch {
-	switch s.Status {
-	case store.StatusSubmitted:
-		if i := s.reached(); i < s.Marks.Steps() {
-			return store.Action(i)
-		}
-	case store.StatusAborting:
-		for i := min(s.reached(), s.Marks.Steps()-1); i >= 0; i-- {
-			if b := store.Compensation(i); s.Marks.At(b) == store.MarkPending {
-				return b
-			}
-		}
+// settle decides what the events leave to be done: calls, the end, or a pause.
+func (d *Decision) settle(p *Plan) {
+	s := &d.State
+	if s.Status.Final() {
+		return
 	}
-	return NoCall
+	left := false
+	if s.Status == store.StatusSubmitted {
+		left = d.callActions(p)
+	} else {
+		left = d.callCompensations(p)
+	}
+	switch {
+	case len(d.Calls) > 0:
+		s.Calling = append(slices.Clip(s.Calling), d.Calls...)
+	case left && len(s.Calling) == 0:
+		d.putOff(p)
+	case !left && s.Status == store.StatusSubmitted:
+		s.Status = store.StatusSucceeded
+	case !left:
+		s.Status = store.StatusFailed
+	}
 }
 
-// reached is the first step whose action is not known to have succeeded. No
-// later one was ever started. It itself may have been, so it is compensated
-// like those before it.
-func (s State) reached() int {
-	for i := range s.Marks.Steps() {
-		if s.Marks.At(store.Action(i)) != store.MarkSucceeded {
-			return i
+// callActions calls those whose turn it is, and reports whether any is not done.
+func (d *Decision) callActions(p *Plan) (left bool) {
+	for i := range p.Steps {
+		b := store.Action(i)
+		switch d.State.Marks.At(b) {
+		case store.MarkSucceeded:
+			continue
+		case store.MarkFailed:
+			// A store that holds such a saga was not written by this machine.
+			d.abort(fmt.Sprintf("step %d was refused", i+1))
+			return d.callCompensations(p)
+		}
+		left = true
+		if p.open(d.State.Marks, i) {
+			d.call(b)
+		}
+		if !p.Ordered {
+			break // no later one can have its turn
 		}
 	}
-	return s.Marks.Steps()
+	return left
+}
+
+// callCompensations does the same for those of the steps that may have been
+// started. Each waits until its own action has ended.
+func (d *Decision) callCompensations(p *Plan) (left bool) {
+	for i := p.Steps - 1; i >= 0; i-- {
+		if p.closed(d.State.Marks, i) {
+			continue
+		}
+		left = true
+		if p.undone(d.State.Marks, i) && !slices.Contains(d.State.Calling, store.Action(i)) {
+			d.call(store.Compensation(i))
+		}
+	}
+	return left
+}
+
+func (d *Decision) call(b store.Branch) {
+	if i := d.State.held(b); i >= 0 && d.State.Holds[i].Wait > 0 {
+		return
+	}
+	if !slices.Contains(d.State.Calling, b) {
+		d.Calls = append(d.Calls, b)
+	}
+}
+
+// putOff lets the saga rest until the first of the holds runs out. Holds of
+// branches that are done are dropped: marks are written without the note.
+func (d *Decision) putOff(p *Plan) {
+	s := &d.State
+	undoing := s.Status == store.StatusAborting
+	var holds []Hold
+	d.PutOff = p.Retry.First
+	for _, h := range s.Holds {
+		if h.Branch < 0 || int(h.Branch) >= len(s.Marks) || s.Marks.At(h.Branch) != store.MarkPending || h.Branch.IsCompensation() != undoing {
+			continue
+		}
+		if len(holds) == 0 || h.Wait < d.PutOff {
+			d.PutOff = h.Wait
+		}
+		holds = append(holds, h)
+	}
+	d.PutOff = max(d.PutOff, time.Millisecond)
+	for i := range holds {
+		holds[i].Wait = max(holds[i].Wait-d.PutOff, 0)
+	}
+	s.Holds = holds
+	d.Note = true
+}
+
+func (s State) tries(b store.Branch) int {
+	if i := s.held(b); i >= 0 {
+		return s.Holds[i].Tries
+	}
+	return 0
+}
+
+// held is the place of a branch among the holds, or -1.
+func (s State) held(b store.Branch) int {
+	return slices.IndexFunc(s.Holds, func(h Hold) bool { return h.Branch == b })
+}
+
+// without is a copy of list less the element at i.
+func without[T any](list []T, i int) []T {
+	if len(list) == 1 {
+		return nil
+	}
+	return append(slices.Clone(list[:i]), list[i+1:]...)
 }

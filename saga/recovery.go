@@ -31,6 +31,7 @@ func (c *Coordinator) recoverDue() {
 		select {
 		case <-c.stop:
 			return
+		case <-c.wake:
 		case <-time.After(pause):
 		}
 	}
@@ -59,21 +60,18 @@ func (c *Coordinator) claim(slots chan struct{}) (full bool, err error) {
 }
 
 func (c *Coordinator) resume(record store.Record, leased time.Time, slots chan struct{}) {
-	saga, err := decode(record)
+	info, err := Read(record)
 	if err != nil {
 		// It was not written by this version. The lease keeps it from being
 		// claimed again at once; it stays unfinished, and so in sight.
 		c.log.Error("cannot run a saga", "gid", record.GID, "error", err)
 		return
 	}
-	r := &run{
-		saga:   saga,
-		epoch:  record.Epoch,
-		state:  State{Status: record.Status, Marks: record.Marks},
-		reason: record.Reason,
-		until:  leased.Add(c.cfg.Lease),
-		after:  func() { <-slots },
-	}
+	// By the store's clock, for ours may be another: the claim made it due after
+	// the lease.
+	age := record.Due.Add(-c.cfg.Lease).Sub(record.Created)
+	r := c.newRun(info.Saga, record.Epoch, info.State, leased, age)
+	r.after = func() { <-slots }
 	slots <- struct{}{} // there is room: nobody else fills slots
 	begun, err := c.begin(r, nil, &c.stats.recovered)
 	if begun {

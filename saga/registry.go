@@ -12,7 +12,7 @@ type registry struct {
 }
 
 type entry struct {
-	running bool
+	run     *run // nil if it does not run here
 	waiters []chan Result
 }
 
@@ -22,14 +22,14 @@ func newRegistry() registry { return registry{sagas: make(map[string]*entry)} }
 // two runs under one epoch would not be kept apart by the store. If it may, ended
 // (unless nil) receives the result as a channel of wait does; registered earlier
 // it could receive that of another saga which had this gid before.
-func (g *registry) begin(gid string, ended chan Result) bool {
+func (g *registry) begin(r *run, ended chan Result) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	e := g.entry(gid)
-	if e.running {
+	e := g.entry(r.saga.GID)
+	if e.run != nil {
 		return false
 	}
-	e.running = true
+	e.run = r
 	if ended != nil {
 		e.waiters = append(e.waiters, ended)
 	}
@@ -42,7 +42,19 @@ func (g *registry) running(gid string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e, ok := g.sagas[gid]
-	return ok && e.running
+	return ok && e.run != nil
+}
+
+// look has the run of a saga, if it runs here, look at what was made of it.
+func (g *registry) look(gid string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if e, ok := g.sagas[gid]; ok && e.run != nil {
+		select {
+		case e.run.looked <- struct{}{}:
+		default: // it will anyway
+		}
+	}
 }
 
 // end is begin's counterpart; a result, unless nil, goes to all who wait.
@@ -50,7 +62,7 @@ func (g *registry) end(gid string, result *Result) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e := g.entry(gid)
-	e.running = false
+	e.run = nil
 	if result != nil {
 		for _, w := range e.waiters {
 			w <- *result
@@ -92,7 +104,7 @@ func (g *registry) entry(gid string) *entry {
 }
 
 func (g *registry) tidy(gid string, e *entry) {
-	if !e.running && len(e.waiters) == 0 {
+	if e.run == nil && len(e.waiters) == 0 {
 		delete(g.sagas, gid)
 	}
 }

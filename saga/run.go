@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"sagabench/store"
@@ -12,16 +11,36 @@ import (
 
 // run is one saga under way in this coordinator.
 type run struct {
-	saga   *Saga
-	epoch  uint32
-	state  State
-	reason string
-	until  time.Time // when the lease ends, by our clock's monotonic reading
-	after  func()    // called when the run is over; may be nil
+	saga    *Saga
+	plan    Plan
+	epoch   uint32
+	state   State
+	until   time.Time // when the lease ends, by our clock's monotonic reading
+	abortAt time.Time // when it is to be aborted, by the same; zero: never
+	after   func()    // called when the run is over; may be nil
+
+	looked chan struct{} // of one: somebody else has changed the saga
+	calls  calls
 }
 
-// errTakenOver: another coordinator has raised the epoch, or the saga is gone.
-var errTakenOver = errors.New("taken over")
+// newRun is a saga that is about to be run, of which age is how long ago it was
+// created.
+func (c *Coordinator) newRun(s *Saga, epoch uint32, state State, leased time.Time, age time.Duration) *run {
+	r := &run{
+		saga: s, plan: s.plan(&c.cfg), epoch: epoch, state: state,
+		until: leased.Add(c.cfg.Lease), looked: make(chan struct{}, 1),
+	}
+	if s.Timeout > 0 {
+		r.abortAt = leased.Add(s.Timeout - age)
+	}
+	return r
+}
+
+// What keeps a decision from being written, beside the store's own errors.
+var (
+	errTakenOver = errors.New("taken over") // another coordinator has raised the epoch, or the saga is gone
+	errDemanded  = errors.New("changed on demand")
+)
 
 // drive takes the saga from decision to decision until it has ended, is put
 // off, is taken over, or the coordinator lets go.
@@ -34,86 +53,159 @@ func (c *Coordinator) drive(r *run) {
 			r.after()
 		}
 	}()
+	defer r.calls.stop()
 	c.stats.inFlight.Add(1)
 
-	for event := (Event{}); ; {
-		d := Decide(r.state, event, c.cfg.RetryInterval)
-		if err := c.write(r, d); err != nil {
+	events := make([]Event, 0, 1)
+	if r.timedOut() {
+		events = append(events, timeout(r.saga))
+	}
+	for {
+		d := Decide(&r.plan, r.state, events...)
+		err := c.write(r, &d)
+		if err == nil && len(d.Calls) > 0 {
+			err = c.renew(r, d.Calls)
+		}
+		switch {
+		case errors.Is(err, errDemanded) && !r.state.Status.Final():
+			events = events[:0] // r.state is what it was changed to: decide anew
+			continue
+		case errors.Is(err, errDemanded):
+		case err != nil:
 			c.leave(r, err)
 			return
 		}
 		if r.state.Status.Final() {
 			c.stats.ended(r.state.Status)
-			end := resultOf(r.state.Status, r.reason)
+			end := resultOf(r.state)
 			result = &end
 			return
 		}
-		if d.Call == NoCall {
+		if d.PutOff > 0 {
 			c.stats.putOff.Add(1)
 			return
 		}
-		if err := c.renew(r); err != nil {
-			c.leave(r, err)
-			return
+		events = c.callAll(r, d.Calls, events[:0])
+		if len(events) > 0 {
+			continue
 		}
-		event = c.call(r, d.Call)
-		if err := c.ctx.Err(); err != nil && event.Outcome == Unknown { // the call was cut off
+		if events, err = c.next(r, events); err != nil {
 			c.leave(r, err)
 			return
 		}
 	}
 }
 
-// call asks a branch. Its answer counts only if the saga is still ours, which
-// the next write finds out.
-func (c *Coordinator) call(r *run, b store.Branch) Event {
-	url := r.saga.url(b)
-	if url == "" {
-		return Event{Answered: true, Branch: b, Outcome: Succeeded}
+// next waits for what happens next.
+func (c *Coordinator) next(r *run, events []Event) ([]Event, error) {
+	var timedOut <-chan time.Time
+	if !r.abortAt.IsZero() && r.state.Status == store.StatusSubmitted {
+		timer := time.NewTimer(time.Until(r.abortAt))
+		defer timer.Stop()
+		timedOut = timer.C
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.RequestTimeout)
-	defer cancel()
-	outcome, reason := c.caller.Call(ctx, Call{
-		GID: r.saga.GID, Branch: b, URL: url, Payload: r.saga.Steps[b.Step()].Payload,
-	})
-	if reason != "" {
-		// A store takes no zero byte and no more than so many. Part of this was
-		// written by the branch, and must not keep the saga from being written.
-		reason = fmt.Sprintf("step %d, %s: %s", b.Step()+1, Op(b), strings.ReplaceAll(reason, "\x00", ""))
-		reason = strings.ToValidUTF8(reason[:min(len(reason), store.MaxReasonBytes)], "")
+	select {
+	case e := <-r.calls.answers:
+		events = r.calls.more(append(events, e))
+	case <-timedOut:
+		events = append(events, timeout(r.saga))
+	case <-r.looked:
+		if err := c.look(r); err != nil && !errors.Is(err, errDemanded) {
+			return nil, err
+		}
+	case <-c.ctx.Done():
+		if events = r.calls.stop(); len(events) == 0 {
+			return nil, c.ctx.Err()
+		}
 	}
-	return Event{Answered: true, Branch: b, Outcome: outcome, Reason: reason}
+	return events, nil
 }
 
-// renew makes sure that the lease outlasts the call to come, and that there is
-// to be one.
-func (c *Coordinator) renew(r *run) error {
+func (r *run) timedOut() bool { return !r.abortAt.IsZero() && time.Until(r.abortAt) <= 0 }
+
+func timeout(s *Saga) Event { return Event{Reason: fmt.Sprintf("not done within %v", s.Timeout)} }
+
+// look reads what somebody else, who has the right to, may have made of the saga.
+// It answers errDemanded if there was something.
+func (c *Coordinator) look(r *run) error {
+	record, err := c.store.Get(c.ctx, r.saga.GID)
+	if err != nil {
+		return nil // the next write will find out
+	}
+	if record.Epoch == r.epoch && record.Owner == c.owner && record.Status != r.state.Status {
+		return r.adopt(record)
+	}
+	return nil
+}
+
+// adopt moves the run to where somebody else has moved the saga under our own
+// epoch: to aborting, or to its end. Branches under way stay so.
+func (r *run) adopt(record store.Record) error {
+	info, err := Read(record)
+	if err != nil {
+		return err
+	}
+	info.State.Calling = r.state.Calling
+	r.state = info.State
+	return errDemanded
+}
+
+// renew makes sure that the lease outlasts the calls to come, and that there are
+// to be any.
+func (c *Coordinator) renew(r *run, calls []store.Branch) error {
+	longest := time.Duration(0)
+	for _, b := range calls {
+		if r.saga.url(b) != "" {
+			longest = max(longest, c.limit(r.saga, b))
+		}
+	}
 	// Again if need be: while the store is away the new lease ends, too.
-	for time.Until(r.until) <= c.cfg.RequestTimeout+c.cfg.Lease/10 {
+	for time.Until(r.until) <= longest+c.cfg.Lease/10 {
+		lease := max(c.cfg.Lease, 2*longest)
 		began := time.Now()
-		if err := c.write(r, Decision{State: r.state, Change: true, Due: c.cfg.Lease}); err != nil {
+		before := r.state
+		before.Calling = withoutAll(r.state.Calling, calls)
+		t := &store.Transition{GID: r.saga.GID, Epoch: r.epoch, From: r.state.Status, To: r.state.Status, Due: lease}
+		if err := c.persist(r, t, before); err != nil {
 			return err
 		}
-		r.until = began.Add(c.cfg.Lease)
+		r.until = began.Add(lease)
 	}
 	return c.ctx.Err()
 }
 
+// limit bounds one call of a branch.
+func (c *Coordinator) limit(s *Saga, b store.Branch) time.Duration {
+	switch step := &s.Steps[b.Step()]; {
+	case step.Timeout > 0:
+		return step.Timeout
+	case s.RequestTimeout > 0:
+		return s.RequestTimeout
+	default:
+		return c.cfg.RequestTimeout
+	}
+}
+
 // write makes a decision durable and moves the run to it.
-func (c *Coordinator) write(r *run, d Decision) error {
+func (c *Coordinator) write(r *run, d *Decision) error {
 	if d.Change {
 		t := &store.Transition{
 			GID: r.saga.GID, Epoch: r.epoch, From: r.state.Status, To: d.State.Status,
-			Marks: d.Marks, Due: d.Due, Reason: d.Reason,
+			Marks: d.Marks, Due: d.PutOff, Release: d.PutOff > 0,
 		}
-		if err := c.persist(t, d.State, r.until); err != nil {
+		if d.Note {
+			t.Note = d.State.note()
+		}
+		if t.Release && !r.abortAt.IsZero() && t.To == store.StatusSubmitted {
+			t.Due = max(min(t.Due, time.Until(r.abortAt)), time.Millisecond)
+		}
+		before := d.State
+		before.Calling = withoutAll(d.State.Calling, d.Calls)
+		if err := c.persist(r, t, before); err != nil {
 			return err
 		}
 	}
 	r.state = d.State
-	if d.Reason != "" {
-		r.reason = d.Reason
-	}
 	return nil
 }
 
@@ -127,9 +219,11 @@ const (
 // away it tries again: what t rests on has happened, and would otherwise have
 // to happen again. Before each further attempt it looks whether an earlier one
 // was applied and only its answer was lost. An error means that there is no
-// point in writing it again. An attempt under way is not cut off when the
-// coordinator lets go: we could not hand back what we do not know.
-func (c *Coordinator) persist(t *store.Transition, want State, until time.Time) error {
+// point in writing it again; after errDemanded r is in the state that was
+// demanded, with the branches under way that want has. An attempt under way is
+// not cut off when the coordinator lets go: we could not hand back what we do not
+// know.
+func (c *Coordinator) persist(r *run, t *store.Transition, want State) error {
 	unsure := false // whether an earlier attempt may have been applied
 	failure := c.commit.Apply(context.Background(), t)
 	for pause := firstPause; failure != nil; pause = min(2*pause, lastPause) {
@@ -150,17 +244,24 @@ func (c *Coordinator) persist(t *store.Transition, want State, until time.Time) 
 		switch {
 		case c.ctx.Err() != nil:
 			return c.ctx.Err()
-		case errors.Is(err, store.ErrNotFound) && t.To.Final() && unsure && time.Now().Before(until):
+		case errors.Is(err, store.ErrNotFound) && t.To.Final() && unsure && time.Now().Before(r.until):
 			return nil // it is not kept, and nobody else can have ended it under our lease
 		case errors.Is(err, store.ErrNotFound):
 			return fmt.Errorf("%w: it is gone", errTakenOver)
 		case err != nil:
 			failure = err
 			continue
-		case record.Epoch != t.Epoch || record.Owner != c.owner:
+		case record.Epoch != t.Epoch:
 			return fmt.Errorf("%w by %s", errTakenOver, record.Owner)
+		case t.Release && record.Owner == "" && unsure:
+			return nil // nobody else releases what is ours
+		case record.Owner != c.owner:
+			return fmt.Errorf("%w: it was let go", errTakenOver)
 		case record.Status == want.Status && record.Marks == want.Marks && t.Due == 0:
-			return nil // under our epoch nobody else writes: it was us
+			return nil // under our epoch nobody else marks, or wants the same
+		case record.Status != t.From:
+			r.state.Calling = want.Calling
+			return r.adopt(record)
 		case refused:
 			return fmt.Errorf("%w: it is %v with marks %s under our own epoch", errTakenOver, record.Status, record.Marks)
 		}
@@ -171,6 +272,7 @@ func (c *Coordinator) persist(t *store.Transition, want State, until time.Time) 
 
 // leave is the end of a run that did not end its saga.
 func (c *Coordinator) leave(r *run, why error) {
+	r.calls.stop()
 	if c.ctx.Err() != nil { // we are told to stop
 		c.handBack(r, atOnce)
 		return
@@ -188,6 +290,6 @@ func (c *Coordinator) handBack(r *run, due time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = c.commit.Apply(ctx, &store.Transition{
-		GID: r.saga.GID, Epoch: r.epoch, From: r.state.Status, To: r.state.Status, Due: due,
+		GID: r.saga.GID, Epoch: r.epoch, From: r.state.Status, To: r.state.Status, Due: due, Release: true,
 	})
 }

@@ -4,23 +4,37 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"strings"
-	"unicode/utf8"
+	"time"
 
 	"sagabench/store"
-)
-
-// Limits of what a saga may hold, beside those of package store.
-const (
-	MaxURLBytes     = 2048
-	MaxPayloadBytes = 1 << 20
 )
 
 // Saga is what a client submits: steps that are to happen all or not at all. It
 // must not be changed afterwards, as it is run from this very value.
 type Saga struct {
 	GID   string `json:"-"`     // chosen by the client, or NewGID
-	Steps []Step `json:"steps"` // in the order in which they run; 1 to store.MaxSteps
+	Steps []Step `json:"steps"` // 1 to store.MaxSteps
+
+	// Concurrent runs each step as soon as those in its After have succeeded.
+	// Otherwise they run one after another.
+	Concurrent bool `json:"concurrent,omitempty"`
+
+	// Timeout is how long after its creation the saga is aborted, unless it has
+	// ended; 0: never.
+	Timeout time.Duration `json:"timeout,omitempty"`
+	// RequestTimeout bounds one call of a branch; 0: the coordinator's.
+	RequestTimeout time.Duration `json:"request_timeout,omitempty"`
+	// RetryInterval is the pause before a branch is asked again: as it is while
+	// the branch says that it is not decided, doubled each time while it does not
+	// answer; 0: the coordinator's.
+	RetryInterval time.Duration `json:"retry_interval,omitempty"`
+	// RetryLimit is how often an action is repeated that gives no answer, before
+	// it counts as refused; 0: for ever. Compensations are always repeated for
+	// ever.
+	RetryLimit int `json:"retry_limit,omitempty"`
+
+	Headers map[string]string `json:"headers,omitempty"` // sent with every call
+	Custom  string            `json:"custom,omitempty"`  // the submitter's own; kept, and not looked at
 }
 
 // Step is one of them: what does it, and what undoes it.
@@ -28,38 +42,13 @@ type Step struct {
 	Action     string `json:"action,omitempty"`     // URL; empty: succeeds without a call
 	Compensate string `json:"compensate,omitempty"` // URL; empty: succeeds without a call
 	Payload    string `json:"payload,omitempty"`    // sent to both; JSON text, or empty for a GET
+	After      []int  `json:"after,omitempty"`      // steps, from 0, that this one waits for; only if Concurrent
+	// Timeout bounds one call of its branches; 0: the saga's RequestTimeout.
+	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
 // NewGID gives a gid nobody else has: 26 characters, 128 random bits.
 func NewGID() string { return rand.Text() }
-
-// Validate checks the saga against the limits; its error wraps
-// store.ErrInvalid and names the field. Whether its URLs may be called is for
-// the Caller to say.
-func (s *Saga) Validate() error {
-	if err := store.CheckGID(s.GID); err != nil {
-		return err
-	}
-	if n := len(s.Steps); n < 1 || n > store.MaxSteps {
-		return fmt.Errorf("%w: steps: %d, must be 1 to %d", store.ErrInvalid, n, store.MaxSteps)
-	}
-	for i, step := range s.Steps {
-		switch {
-		case len(step.Action) > MaxURLBytes:
-			return fmt.Errorf("%w: steps[%d].action: %d bytes, at most %d", store.ErrInvalid, i, len(step.Action), MaxURLBytes)
-		case len(step.Compensate) > MaxURLBytes:
-			return fmt.Errorf("%w: steps[%d].compensate: %d bytes, at most %d", store.ErrInvalid, i, len(step.Compensate), MaxURLBytes)
-		case len(step.Payload) > MaxPayloadBytes:
-			return fmt.Errorf("%w: steps[%d].payload: %d bytes, at most %d", store.ErrInvalid, i, len(step.Payload), MaxPayloadBytes)
-		case strings.IndexByte(step.Payload, 0) >= 0:
-			return fmt.Errorf("%w: steps[%d].payload: holds a zero byte", store.ErrInvalid, i)
-		case !utf8.ValidString(step.Action) || !utf8.ValidString(step.Compensate) || !utf8.ValidString(step.Payload):
-			// JSON would not keep it as it is.
-			return fmt.Errorf("%w: steps[%d]: is not UTF-8", store.ErrInvalid, i)
-		}
-	}
-	return nil
-}
 
 // encode gives the body under which a store keeps the saga. Equal sagas have
 // equal bodies.
@@ -71,22 +60,33 @@ func (s *Saga) encode() ([]byte, error) {
 	return body, nil
 }
 
-// decode is its reverse, for a saga taken over from another coordinator.
-func decode(r store.Record) (*Saga, error) {
-	s := &Saga{GID: r.GID}
-	if err := json.Unmarshal(r.Body, s); err != nil {
-		return nil, fmt.Errorf("decoding saga %s: %w", r.GID, err)
-	}
-	if len(s.Steps) != r.Marks.Steps() {
-		return nil, fmt.Errorf("decoding saga %s: %d steps, but marks for %d", r.GID, len(s.Steps), r.Marks.Steps())
-	}
-	return s, nil
-}
-
 // url is what a branch calls.
 func (s *Saga) url(b store.Branch) string {
 	if b.IsCompensation() {
 		return s.Steps[b.Step()].Compensate
 	}
 	return s.Steps[b.Step()].Action
+}
+
+// Info is a saga as a store holds it, read.
+type Info struct {
+	store.Record
+	Saga  *Saga
+	State State // no call is under way as far as a store knows
+}
+
+// Read takes a record apart that a coordinator wrote.
+func Read(r store.Record) (Info, error) {
+	s := &Saga{GID: r.GID}
+	if err := json.Unmarshal(r.Body, s); err != nil {
+		return Info{}, fmt.Errorf("decoding saga %s: %w", r.GID, err)
+	}
+	if len(s.Steps) != r.Marks.Steps() {
+		return Info{}, fmt.Errorf("decoding saga %s: %d steps, but marks for %d", r.GID, len(s.Steps), r.Marks.Steps())
+	}
+	state := State{Status: r.Status, Marks: r.Marks}
+	if err := state.readNote(r.Note); err != nil {
+		return Info{}, fmt.Errorf("decoding saga %s: %w", r.GID, err)
+	}
+	return Info{Record: r, Saga: s, State: state}, nil
 }

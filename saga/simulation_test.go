@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -64,10 +65,12 @@ type simulated struct {
 	told     saga.Result
 
 	last      store.Record // as last seen
-	under     int          // calls under way
+	aborted   bool         // on demand, and whoever demanded it was told so
 	calls     []string
+	under     map[store.Branch]bool // of calls, those under way
+	begun     map[store.Branch]bool
 	succeeded map[store.Branch]bool
-	refused   store.Branch
+	refused   map[store.Branch]bool
 	undone    bool // a compensation has begun
 }
 
@@ -127,6 +130,8 @@ func (s *simulation) run() {
 		case dice < 90:
 			nodes[i].freeze(s.upTo(3 * s.cfg.Lease))
 		case dice < 95:
+			s.abort(nodes[i])
+		default:
 			s.mu.Lock()
 			s.outage = time.Now().Add(time.Duration(s.random.IntN(int(2 * s.cfg.Lease))))
 			s.mu.Unlock()
@@ -158,15 +163,15 @@ func (s *simulation) unfinished() bool {
 // gid that was accepted; and some wait for its end.
 func (s *simulation) submit(to *node) {
 	s.mu.Lock()
-	next := &saga.Saga{GID: fmt.Sprint("g", s.random.IntN(60)), Steps: make([]saga.Step, 1+s.random.IntN(4))}
-	for i := range next.Steps {
-		next.Steps[i] = saga.Step{Action: "http://do", Compensate: "http://undo"}
-	}
+	next := s.draw()
 	known, ok := s.sagas[next.GID]
 	mine := !ok
 	switch {
 	case mine:
-		known = &simulated{saga: next, succeeded: map[store.Branch]bool{}, refused: saga.NoCall}
+		known = &simulated{
+			saga: next, under: map[store.Branch]bool{}, begun: map[store.Branch]bool{},
+			succeeded: map[store.Branch]bool{}, refused: map[store.Branch]bool{},
+		}
 		s.sagas[next.GID] = known
 	case !known.accepted || s.random.IntN(4) > 0:
 		next, mine = known.saga, true
@@ -205,6 +210,38 @@ func (s *simulation) submit(to *node) {
 	})
 }
 
+// draw makes up a saga. It needs s.mu.
+func (s *simulation) draw() *saga.Saga {
+	next := &saga.Saga{GID: fmt.Sprint("g", s.random.IntN(60)), Steps: make([]saga.Step, 1+s.random.IntN(5))}
+	next.Concurrent = s.random.IntN(2) == 0
+	for i := range next.Steps {
+		next.Steps[i] = saga.Step{Action: "http://do", Compensate: "http://undo"}
+		for j := range i {
+			if next.Concurrent && s.random.IntN(3) == 0 {
+				next.Steps[i].After = append(next.Steps[i].After, j)
+			}
+		}
+	}
+	if s.random.IntN(6) == 0 {
+		next.Timeout = time.Duration(1 + s.random.IntN(int(20*time.Second)))
+	}
+	return next
+}
+
+// abort demands that a saga be aborted.
+func (s *simulation) abort(to *node) {
+	gid := fmt.Sprint("g", s.n(60))
+	s.clients.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := to.Abort(ctx, gid, "on demand"); err == nil {
+			s.mu.Lock()
+			s.sagas[gid].aborted = true
+			s.mu.Unlock()
+		}
+	})
+}
+
 // Call plays all branches.
 func (n *node) Call(ctx context.Context, c saga.Call) (saga.Outcome, string) {
 	if err := n.pass(ctx); err != nil {
@@ -221,7 +258,7 @@ func (n *node) Call(ctx context.Context, c saga.Call) (saga.Outcome, string) {
 	s.mu.Unlock()
 	err := sleep(ctx, slow)
 	s.mu.Lock()
-	one.under--
+	delete(one.under, c.Branch)
 	outcome := s.decides(one, c.Branch)
 	if !s.calm && s.random.IntN(20) == 0 {
 		err = errCut
@@ -251,28 +288,41 @@ func (s *simulation) begins(n *node, one *simulated, c saga.Call) {
 	case c.Payload != one.saga.Steps[i].Payload:
 		s.fail("%s: a branch of another saga is called", c.GID)
 	}
-	if one.under++; one.under > 1 {
-		s.fail("%s: two calls at a time: %v", c.GID, one.calls)
+	if one.under[c.Branch] {
+		s.fail("%s: %s is called twice at a time: %v", c.GID, label(c.Branch), one.calls)
+	}
+	one.under[c.Branch], one.begun[c.Branch] = true, true
+	for _, before := range one.before(i) {
+		if !one.succeeded[store.Action(before)] {
+			s.fail("%s: %s begins before what it waits for is done: %v", c.GID, label(c.Branch), one.calls)
+		}
 	}
 	if !c.Branch.IsCompensation() {
 		if one.undone {
 			s.fail("%s: an action begins after a compensation: %v", c.GID, one.calls)
 		}
-		for before := range i {
-			if !one.succeeded[store.Action(before)] {
-				s.fail("%s: an action begins before the one before it is done: %v", c.GID, one.calls)
-			}
-		}
 		return
 	}
 	one.undone = true
-	if one.refused == saga.NoCall || i > one.refused.Step() {
-		s.fail("%s: what was not begun is undone: %v", c.GID, one.calls)
+	if one.under[store.Action(i)] {
+		s.fail("%s: a step is undone while it is being done: %v", c.GID, one.calls)
 	}
-	for later := i + 1; later <= one.refused.Step(); later++ {
-		if !one.succeeded[store.Compensation(later)] {
+	for later := range one.saga.Steps {
+		if slices.Contains(one.before(later), i) && one.begun[store.Action(later)] && !one.succeeded[store.Compensation(later)] {
 			s.fail("%s: undone in the wrong order: %v", c.GID, one.calls)
 		}
+	}
+}
+
+// before are the steps that a step waits for.
+func (one *simulated) before(i int) []int {
+	switch {
+	case one.saga.Concurrent:
+		return one.saga.Steps[i].After
+	case i == 0:
+		return nil
+	default:
+		return []int{i - 1}
 	}
 }
 
@@ -282,14 +332,14 @@ func (s *simulation) decides(one *simulated, b store.Branch) saga.Outcome {
 	switch {
 	case one.succeeded[b]:
 		return saga.Succeeded
-	case one.refused == b:
+	case one.refused[b]:
 		return saga.Failed
 	case !s.calm && dice < 20:
 		return []saga.Outcome{saga.Ongoing, saga.Unknown}[dice%2]
 	case b.IsCompensation() && !s.calm && dice < 30:
 		return saga.Failed
-	case !b.IsCompensation() && dice < 35:
-		one.refused = b
+	case !b.IsCompensation() && dice < 30:
+		one.refused[b] = true
 		return saga.Failed
 	}
 	one.succeeded[b] = true
@@ -348,19 +398,21 @@ func (s *simulation) check() {
 			continue
 		}
 		if !record.Status.Final() {
-			s.fail("%s: does not end: %v %s, due %v, %s", gid, record.Status, record.Marks, time.Until(record.Due), record.Reason)
+			s.fail("%s: does not end: %v %s, due %v, %s", gid, record.Status, record.Marks, time.Until(record.Due), record.Note)
 			continue
 		}
 		if one.told.Status != 0 && one.told.Status != record.Status {
 			s.fail("%s: ended %v, and its client was told %v", gid, record.Status, one.told.Status)
 		}
-		if (record.Status == store.StatusFailed) != (one.refused != saga.NoCall) {
+		failed := record.Status == store.StatusFailed
+		mayFail := len(one.refused) > 0 || one.aborted || one.saga.Timeout > 0 || record.Note != ""
+		if failed && !mayFail || !failed && (len(one.refused) > 0 || one.aborted) {
 			s.fail("%s: %v, and what its branches said is another thing: %v", gid, record.Status, one.calls)
 		}
 		for i := range one.saga.Steps {
-			begun := one.refused == saga.NoCall || i <= one.refused.Step()
-			undone := one.succeeded[store.Compensation(i)]
-			if undone != (begun && record.Status == store.StatusFailed) {
+			begun, undone := one.begun[store.Action(i)], one.succeeded[store.Compensation(i)]
+			// What was about to begin when its coordinator died may be undone, too.
+			if begun && failed && !undone || undone && !failed {
 				s.fail("%s: %v, and step %d is undone: %v: %v", gid, record.Status, i, undone, one.calls)
 			}
 		}

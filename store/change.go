@@ -10,12 +10,12 @@ import (
 
 // Limits of what a store takes.
 const (
-	MaxGIDBytes    = 64
-	MaxOwnerBytes  = 8
-	MaxSteps       = 1000
-	MaxBodyBytes   = 4 << 20
-	MaxReasonBytes = 1024
-	MaxEpoch       = math.MaxUint32
+	MaxGIDBytes   = 64
+	MaxOwnerBytes = 8
+	MaxSteps      = 1000
+	MaxBodyBytes  = 4 << 20
+	MaxNoteBytes  = 32 << 10
+	MaxEpoch      = math.MaxUint32
 )
 
 // Change is one write: a [*Create] or a [*Transition].
@@ -43,13 +43,16 @@ type Create struct {
 // exactly this Epoch and the status From. A branch that the saga does not have
 // is ErrInvalid, like what Validate refuses.
 type Transition struct {
-	GID    string
-	Epoch  uint32
-	From   Status
-	To     Status        // may be From; see Status.CanBecome
-	Marks  []SetMark     // a branch once
-	Due    time.Duration // from now; 0 leaves it as it is, less than 0 is at once; not with a final To
-	Reason string        // replaces the record's, unless empty
+	GID   string
+	Epoch uint32
+	From  Status
+	To    Status        // may be From; see Status.CanBecome
+	Marks []SetMark     // a branch once
+	Due   time.Duration // from now; 0 leaves it as it is, less than 0 is at once; not with a final To
+	Note  string        // replaces the record's, unless empty; no zero byte
+	// Release clears the owner: nobody runs the saga until somebody claims it.
+	// It needs a Due, for when that may be.
+	Release bool
 }
 
 // SetMark says what became of one branch.
@@ -98,10 +101,12 @@ func (t *Transition) Validate() error {
 		return invalid("status: no saga goes from %v to %v", t.From, t.To)
 	case t.To.Final() && t.Due != 0:
 		return invalid("due: a saga that ends is never due again")
-	case len(t.Reason) > MaxReasonBytes:
-		return invalid("reason: %d bytes, at most %d", len(t.Reason), MaxReasonBytes)
-	case strings.IndexByte(t.Reason, 0) >= 0:
-		return invalid("reason: holds a zero byte")
+	case t.Release && t.Due == 0:
+		return invalid("release: without a due time")
+	case len(t.Note) > MaxNoteBytes:
+		return invalid("note: %d bytes, at most %d", len(t.Note), MaxNoteBytes)
+	case strings.IndexByte(t.Note, 0) >= 0:
+		return invalid("note: holds a zero byte")
 	}
 	for i, m := range t.Marks {
 		if m.Branch < 0 || m.Branch >= 2*MaxSteps {
@@ -119,23 +124,21 @@ func (t *Transition) Validate() error {
 	return nil
 }
 
-// CheckBatch validates the changes of one Apply. It returns one slot per
-// change, nil where it is valid, and whether all are. A gid may appear once: two changes of
-// one saga depend on each other, and a batch promises no order.
-func CheckBatch(changes []Change) (errs []error, ok bool) {
-	errs, ok = make([]error, len(changes)), true
+// CheckBatch validates the changes of one Apply. It returns one slot per change,
+// nil where it is valid. A gid may appear once: two changes of one saga depend on
+// each other, and a batch promises no order.
+func CheckBatch(changes []Change) []error {
+	errs := make([]error, len(changes))
 	seen := make(map[string]struct{}, len(changes))
 	for i, c := range changes {
-		err := c.Validate()
-		if _, twice := seen[c.Gid()]; twice && err == nil {
-			err = invalid("gid: %q twice in one batch", c.Gid())
-		}
+		errs[i] = c.Validate()
+		others := len(seen)
 		seen[c.Gid()] = struct{}{}
-		if err != nil {
-			errs[i], ok = err, false
+		if len(seen) == others && errs[i] == nil {
+			errs[i] = invalid("gid: %q twice in one batch", c.Gid())
 		}
 	}
-	return errs, ok
+	return errs
 }
 
 // CheckGID reports, wrapping ErrInvalid, why gid may not become part of a key,
@@ -165,7 +168,9 @@ func checkName(field, name string, limit int, also string) error {
 	}
 	for i := range len(name) {
 		c := name[i]
-		alnum := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		// Bytes do not go below 0, so one comparison bounds a range at both ends.
+		// Every change is checked, and with two it takes three times as long.
+		alnum := (c|0x20)-'a' < 26 || c-'0' < 10
 		if !alnum && strings.IndexByte(also, c) < 0 {
 			return invalid("%s: %q at byte %d, allowed are A-Z a-z 0-9 %s", field, c, i, also)
 		}

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"crypto/rand"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -59,21 +61,52 @@ func TestTransition_Validate(t *testing.T) {
 		"aborted, succeeds": {good(func(tr *Transition) { tr.From, tr.To = StatusAborting, StatusSucceeded }), "status"},
 		"no such status":    {good(func(tr *Transition) { tr.To = 'x' }), "status"},
 		"final and due":     {good(func(tr *Transition) { tr.To, tr.Due = StatusSucceeded, time.Second }), "due"},
-		"reason too long":   {good(func(tr *Transition) { tr.Reason = strings.Repeat("r", MaxReasonBytes+1) }), "reason"},
-		"reason with zero":  {good(func(tr *Transition) { tr.Reason = "a\x00" }), "reason"},
+		"longest note":      {good(func(tr *Transition) { tr.Note = strings.Repeat("n", MaxNoteBytes) }), ""},
+		"note too long":     {good(func(tr *Transition) { tr.Note = strings.Repeat("n", MaxNoteBytes+1) }), "note"},
+		"note with zero":    {good(func(tr *Transition) { tr.Note = "a\x00" }), "note"},
+		"released":          {good(func(tr *Transition) { tr.Release, tr.Due = true, time.Second }), ""},
+		"released at once":  {good(func(tr *Transition) { tr.Release, tr.Due, tr.To = true, -1, StatusAborting }), ""},
+		"released, not due": {good(func(tr *Transition) { tr.Release = true }), "release"},
+		"released and over": {good(func(tr *Transition) { tr.Release, tr.To = true, StatusFailed }), "release"},
 	} {
 		t.Run(name, func(t *testing.T) { requireNamed(t, tt.change.Validate(), tt.names) })
+	}
+}
+
+func TestCheckGID_AllowsItsAlphabetOnly(t *testing.T) {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	for b := range 256 {
+		name := "a" + string([]byte{byte(b)})
+		alnum := strings.IndexByte(alphabet, byte(b)) >= 0
+		require.Equal(t, alnum, CheckOwner(name) == nil, "owner %q", name)
+		require.Equal(t, alnum || b == '_' || b == '-', CheckGID(name) == nil, "gid %q", name)
 	}
 }
 
 func TestCheckBatch_RefusesAGidTwice(t *testing.T) {
 	one := &Transition{GID: "one", Epoch: 1, From: StatusSubmitted, To: StatusSubmitted}
 	two := &Transition{GID: "two", Epoch: 1, From: StatusSubmitted, To: StatusSubmitted}
-	errs, ok := CheckBatch([]Change{one, two, one})
-	require.False(t, ok)
-	require.NoError(t, errs[0])
-	require.NoError(t, errs[1])
-	requireNamed(t, errs[2], "gid")
+	bad := &Transition{GID: "two", From: StatusSubmitted, To: StatusSubmitted}
+	errs := CheckBatch([]Change{one, two, one, bad, two, one})
+	for i, field := range []string{"", "", "gid", "epoch", "gid", "gid"} {
+		requireNamed(t, errs[i], field)
+	}
+}
+
+// BenchmarkCheckBatch is per change, with gids such as the coordinator makes.
+func BenchmarkCheckBatch(b *testing.B) {
+	for _, size := range []int{1, 16, 64, 256} {
+		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) {
+			changes := make([]Change, size)
+			for i := range changes {
+				changes[i] = &Transition{GID: rand.Text(), Epoch: 1, From: StatusSubmitted, To: StatusSubmitted}
+			}
+			b.ReportAllocs()
+			for done := 0; done < b.N; done += size {
+				CheckBatch(changes)
+			}
+		})
+	}
 }
 
 func TestQuery_Check(t *testing.T) {

@@ -4,9 +4,10 @@
 //
 // # What is kept
 //
-// One [Record] per saga: its body (opaque here), its [Status], one [Mark] per
-// branch, the epoch of its owner and the time at which it is next due. Step i
-// has two branches, its action and its compensation ([Action], [Compensation]).
+// One [Record] per saga: its body and a note (both opaque here), its [Status],
+// one [Mark] per branch, its owner, the owner's epoch and the time at which it is
+// next due. Step i has two branches, its action and its compensation ([Action],
+// [Compensation]).
 //
 //	            Create
 //	              │
@@ -17,6 +18,17 @@
 //	              ▼                              │
 //	┌───────► aborting ────────────► failed ─────┘
 //	└─ mark, due
+//
+// # Who runs a saga
+//
+// Whoever created or last claimed it: that is its Owner, who may be running it
+// until Due, which then is the end of a lease. A [Transition] with Release gives
+// the lease up: the Owner is empty, nobody runs the saga, and it was put off until
+// Due, or handed back if that is at once. A claim makes no difference between the
+// two; once Due has passed, either may be claimed.
+//
+// Release gives up the lease and not the epoch. Until somebody claims the saga
+// whoever released it can still change it, and the Owner stays empty.
 //
 // # What every store guarantees
 //

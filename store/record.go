@@ -104,12 +104,12 @@ type Record struct {
 	Status Status
 	Marks  Marks
 	Epoch  uint32 // raised by every claim; 1 when created
-	Owner  string // who created or last claimed it
+	Owner  string // who created or last claimed it, and may be running it until Due; empty if released
 
 	Created time.Time
 	Updated time.Time // when the status last changed
 	Due     time.Time // when anyone may claim it; zero once it has ended
 
-	Reason string // why it was aborted or last put off; may be empty
-	Body   []byte // as given to Create
+	Note string // what the coordinator keeps beside the marks; opaque, may be empty
+	Body []byte // as given to Create
 }

@@ -22,10 +22,11 @@ type Store interface {
 	List(ctx context.Context, query Query) (Page, error)
 
 	// ClaimDue takes over up to limit unfinished sagas whose due time has
-	// passed, longest overdue first: it raises their epoch by one, names owner,
-	// and makes them due again after lease. No two calls get the same epoch of a
-	// saga. Fewer than limit do not mean that none is left when others claim at
-	// the same time. Records returned beside an error are claimed all the same.
+	// passed, released ones or not, longest overdue first: it raises their epoch
+	// by one, names owner, and makes them due again after lease. No two calls get
+	// the same epoch of a saga. Fewer than limit do not mean that none is left
+	// when others claim at the same time. Records returned beside an error are
+	// claimed all the same.
 	ClaimDue(ctx context.Context, owner string, lease time.Duration, limit int) ([]Record, error)
 
 	// Stats counts the unfinished sagas.

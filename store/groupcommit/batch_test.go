@@ -62,6 +62,42 @@ func TestApply_MaxBatch_IsNeverExceeded(t *testing.T) {
 	})
 }
 
+func TestApply_MaxBatchBytes_IsExceededByOneAlone(t *testing.T) {
+	inBubble(t, DefaultConfig(), func(t *testing.T, c *Committer, h *hand) {
+		call(t.Context(), c, change("first", 1))
+		b := <-h.batches
+		for _, next := range []store.Change{
+			largeChange("a", 1, MaxBatchBytes-1), largeChange("b", 1, 1), // together just what is allowed
+			largeChange("c", 1, MaxBatchBytes/2), change("d", 1), change("c", 2), largeChange("e", 1, MaxBatchBytes/2+1),
+			change("c", 3), largeChange("f", 1, MaxBatchBytes+1), change("g", 1),
+		} {
+			call(t.Context(), c, next)
+		}
+		for _, want := range [][]string{{"a1", "b1"}, {"c1", "d1"}, {"c2", "e1"}, {"c3"}, {"f1"}, {"g1"}} {
+			b.done()
+			b = <-h.batches
+			require.Equal(t, want, b.names())
+		}
+		b.done()
+	})
+}
+
+func TestApply_MaxBatchBytes_CountsBodies(t *testing.T) {
+	inBubble(t, DefaultConfig(), func(t *testing.T, c *Committer, h *hand) {
+		call(t.Context(), c, change("first", 1))
+		b := <-h.batches
+		for _, gid := range []string{"a", "b", "c", "d", "e"} {
+			call(t.Context(), c, &store.Create{GID: gid, Body: []byte(large[:store.MaxBodyBytes])})
+		}
+		for _, want := range []int{2, 2, 1} {
+			b.done()
+			b = <-h.batches
+			require.Len(t, b.changes, want)
+		}
+		b.done()
+	})
+}
+
 func TestApply_SameGid_GoesInLaterBatchesInOrder(t *testing.T) {
 	inBubble(t, config(3, 100, 1), func(t *testing.T, c *Committer, h *hand) {
 		call(t.Context(), c, change("first", 1))

@@ -20,6 +20,8 @@
 //     (ErrNotSent); else its outcome is unknown. The others are not affected.
 //     Of a caller alone the store itself sees the context, and how soon it
 //     notices its end is the store's affair.
+//   - A batch is bounded in changes and in bytes ([MaxBatchBytes]): a store has
+//     to send it, and a server to read it, within one Timeout.
 //   - The queue is bounded: callers beyond it wait.
 //   - Close lets every change that was accepted be answered first.
 //
@@ -50,6 +52,10 @@ type Config struct {
 	// Observe, if set, is called after every batch, from several goroutines.
 	Observe func(changes int, took time.Duration)
 }
+
+// MaxBatchBytes bounds a batch by the bodies and notes of its changes. One that is
+// larger by itself is sent alone.
+const MaxBatchBytes = 8 << 20
 
 // DefaultConfig suits every store of this project.
 func DefaultConfig() Config {

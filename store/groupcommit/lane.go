@@ -202,8 +202,9 @@ func (l *lane) flush(ctx context.Context, changes []store.Change) []error {
 }
 
 // take waits for changes and moves as many as fit into batch, oldest first,
-// leaving behind those whose gid is in the batch already. It returns an empty
-// batch when the lane is closed and empty.
+// leaving behind those whose gid is in the batch already. What comes after one
+// that does not fit stays behind it, or changes of one gid could overtake each
+// other. It returns an empty batch when the lane is closed and empty.
 func (l *lane) take(batch []*request, gids map[string]struct{}) []*request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -213,11 +214,17 @@ func (l *lane) take(batch []*request, gids map[string]struct{}) []*request {
 	l.busy = len(l.queue) > 0
 	clear(gids)
 	left := l.queue[:0]
-	for _, r := range l.queue {
+	size := 0
+	for i, r := range l.queue {
 		gid := r.change.Gid()
-		if _, twice := gids[gid]; twice || len(batch) == l.cfg.MaxBatch {
+		if _, twice := gids[gid]; twice {
 			left = append(left, r)
 			continue
+		}
+		size += sizeOf(r.change)
+		if len(batch) == l.cfg.MaxBatch || len(batch) > 0 && size > MaxBatchBytes {
+			left = append(left, l.queue[i:]...)
+			break
 		}
 		gids[gid] = struct{}{}
 		r.taken = true
@@ -227,4 +234,16 @@ func (l *lane) take(batch []*request, gids map[string]struct{}) []*request {
 	clear(l.queue[len(left):])
 	l.queue = left
 	return batch
+}
+
+// sizeOf is what MaxBatchBytes counts: the parts of a change that may be large.
+func sizeOf(change store.Change) int {
+	switch c := change.(type) {
+	case *store.Create:
+		return len(c.Body)
+	case *store.Transition:
+		return len(c.Note)
+	default:
+		return 0
+	}
 }

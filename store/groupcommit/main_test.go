@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,6 +75,15 @@ func (f applierFunc) Apply(ctx context.Context, changes []store.Change) []error 
 func change(gid string, n int) store.Change {
 	return &store.Transition{GID: gid, Epoch: uint32(n), From: store.StatusSubmitted, To: store.StatusSubmitted}
 }
+
+// largeChange is one with a note of so many bytes.
+func largeChange(gid string, n, bytes int) store.Change {
+	c := change(gid, n).(*store.Transition)
+	c.Note = large[:bytes]
+	return c
+}
+
+var large = strings.Repeat("n", MaxBatchBytes+1)
 
 func name(c store.Change) string {
 	return fmt.Sprintf("%s%d", c.Gid(), c.(*store.Transition).Epoch)

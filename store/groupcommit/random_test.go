@@ -57,11 +57,13 @@ func playRandomly(t *rapid.T) {
 			case b := <-h.batches:
 				require.LessOrEqual(t, len(b.changes), maxBatch)
 				require.NotEmpty(t, b.changes)
+				size := 0
 				gids := map[string]bool{}
 				for _, change := range b.changes {
 					gid, n := change.Gid(), int(change.(*store.Transition).Epoch)
 					require.False(t, gids[gid], "%s twice in a batch", gid)
 					gids[gid] = true
+					size += len(change.(*store.Transition).Note)
 					for _, other := range underWay {
 						for _, also := range other.changes {
 							require.NotEqual(t, gid, also.Gid(), "under way twice at once")
@@ -74,6 +76,7 @@ func playRandomly(t *rapid.T) {
 					require.NotContains(t, sent, name(change), "sent twice")
 					sent[name(change)] = fmt.Errorf("answer to %s", name(change))
 				}
+				require.True(t, size <= MaxBatchBytes || len(b.changes) == 1, "%d changes of %d bytes", len(b.changes), size)
 				underWay = append(underWay, b)
 				require.LessOrEqual(t, len(underWay), flushers)
 			default:
@@ -118,7 +121,8 @@ func playRandomly(t *rapid.T) {
 			gid := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}).Draw(t, "gid")
 			called[gid]++
 			ctx, cancel := context.WithCancel(context.Background())
-			next := change(gid, called[gid])
+			size := rapid.SampledFrom([]int{0, 0, MaxBatchBytes / 2, MaxBatchBytes/2 + 1, MaxBatchBytes + 1}).Draw(t, "size")
+			next := largeChange(gid, called[gid], size)
 			callers[name(next)] = &caller{cancel: cancel, answer: call(ctx, c, next)}
 		},
 		"cancel": func(t *rapid.T) {

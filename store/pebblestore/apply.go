@@ -19,7 +19,7 @@ import (
 // Apply implements store.Applier. All changes of a call are one batch of
 // pebble's, so one fsync.
 func (s *Store) Apply(ctx context.Context, changes []store.Change) []error {
-	errs, _ := store.CheckBatch(changes)
+	errs := store.CheckBatch(changes)
 	if err := s.apply(ctx, changes, errs); err != nil {
 		for i := range errs {
 			if !errors.Is(errs[i], store.ErrInvalid) {
@@ -129,8 +129,8 @@ func (s *Store) transition(b *pebble.Batch, l *lookup, t *store.Transition, now 
 
 	// Nothing is refused from here on, so memory and b stay alike.
 	copy(g.rec.marks(), s.newMarks)
-	if t.Reason != "" {
-		g.rec = g.rec.withReason(t.Reason)
+	if t.Note != "" {
+		g.rec = g.rec.withNote(t.Note)
 	}
 	if t.To != t.From {
 		g.rec.setStatus(t.To)
@@ -139,6 +139,9 @@ func (s *Store) transition(b *pebble.Batch, l *lookup, t *store.Transition, now 
 	if t.To.Final() {
 		s.finish(b, g, body, now)
 		return nil
+	}
+	if t.Release {
+		g.rec.setOwner("")
 	}
 	if t.Due != 0 {
 		g.rec.setTime(dueAt, dueAfter(now, t.Due))

@@ -19,10 +19,11 @@
 // end of their key range: inserting them is cheap, and pebble has nothing to
 // merge them with. Only g is out of order, and small.
 //
-// A saga's record holds its body as well, so a change of an unfinished one
-// writes the body again. Up to 1 KiB that costs less than a second key does,
-// which has to be inserted and deleted. The 3 changes of a saga with a body of
-// 330 bytes put 1.2 KB into the log, and leave 100 bytes of compressed tables.
+// A saga's record holds its note and its body as well, so a change of an
+// unfinished one writes them again. For a body of up to 1 KiB that costs less than
+// a second key does, which has to be inserted and deleted. The 3 changes of a saga
+// with a body of 330 bytes put 1.2 KB into the log, and leave 100 bytes of
+// compressed tables.
 //
 // Finished sagas are collected in buckets, each half a retention wide. One
 // whose last saga has expired is dropped whole, by two range tombstones, which
@@ -31,10 +32,11 @@
 //
 // # In memory
 //
-// All unfinished sagas are in memory too, at about 220 bytes and what gid and
-// body take, and with them the due index, which is a heap. So a transition reads
-// nothing from disk. Of the finished ones there is a Bloom filter per bucket, 2
-// to 4 bytes a saga, that spares a Create most of the search for its gid.
+// All unfinished sagas are in memory too, at about 220 bytes and what gid, note
+// and body take, and with them the due index, which is a heap. So a transition
+// reads nothing from disk. Of the finished ones there is a Bloom filter per
+// bucket, 2 to 4 bytes a saga, that spares a Create most of the search for its
+// gid.
 //
 // Changes are checked and handed to pebble under one mutex, and the wait for
 // the disk comes after it; so calls at the same time share an fsync. Until that

@@ -10,23 +10,23 @@ import (
 )
 
 // record is a saga as it is kept, in memory and on disk alike, without its gid:
-// a header of fixed width, then marks, reason and body. A transition changes it
+// a header of fixed width, then marks, note and body. A transition changes it
 // in place, so that writing it again costs one copy and no encoding.
 type record []byte
 
 // Where the parts of a record begin. Numbers are big-endian, times are
 // milliseconds since 1970, the owner is padded with zero bytes.
 const (
-	statusAt    = 0
-	epochAt     = statusAt + 1
-	ownerAt     = epochAt + 4
-	createdAt   = ownerAt + store.MaxOwnerBytes
-	updatedAt   = createdAt + 8
-	dueAt       = updatedAt + 8 // 0: it has ended
-	stepsAt     = dueAt + 8
-	reasonLenAt = stepsAt + 2
-	bodyLenAt   = reasonLenAt + 2
-	marksAt     = bodyLenAt + 4
+	statusAt  = 0
+	epochAt   = statusAt + 1
+	ownerAt   = epochAt + 4
+	createdAt = ownerAt + store.MaxOwnerBytes
+	updatedAt = createdAt + 8
+	dueAt     = updatedAt + 8 // 0: it has ended
+	stepsAt   = dueAt + 8
+	noteLenAt = stepsAt + 2
+	bodyLenAt = noteLenAt + 2
+	marksAt   = bodyLenAt + 4
 )
 
 // maxInlineBody is the longest body, in bytes, that is part of an unfinished
@@ -76,11 +76,11 @@ func (r record) due() int64           { return r.time(dueAt) }
 func (r record) steps() int           { return int(binary.BigEndian.Uint16(r[stepsAt:])) }
 func (r record) bodyLen() int         { return int(binary.BigEndian.Uint32(r[bodyLenAt:])) }
 func (r record) marks() []byte        { return r[marksAt : marksAt+2*r.steps()] }
-func (r record) reason() []byte       { return r[marksAt+2*r.steps() : r.end()] }
+func (r record) note() []byte         { return r[marksAt+2*r.steps() : r.end()] }
 
-// end is where the reason ends and an inline body begins.
+// end is where the note ends and an inline body begins.
 func (r record) end() int {
-	return marksAt + 2*r.steps() + int(binary.BigEndian.Uint16(r[reasonLenAt:]))
+	return marksAt + 2*r.steps() + int(binary.BigEndian.Uint16(r[noteLenAt:]))
 }
 
 // body is the inline body; inline is false when the body has its own key.
@@ -97,14 +97,14 @@ func (r record) setOwner(owner string) {
 	clear(r[ownerAt+copy(r[ownerAt:createdAt], owner) : createdAt])
 }
 
-// withReason is a copy of r with another reason.
-func (r record) withReason(reason string) record {
+// withNote is a copy of r with another note.
+func (r record) withNote(note string) record {
 	head, body := r[:marksAt+2*r.steps()], r[r.end():]
-	changed := make(record, 0, len(head)+len(reason)+len(body))
+	changed := make(record, 0, len(head)+len(note)+len(body))
 	changed = append(changed, head...)
-	changed = append(changed, reason...)
+	changed = append(changed, note...)
 	changed = append(changed, body...)
-	binary.BigEndian.PutUint16(changed[reasonLenAt:], uint16(len(reason)))
+	binary.BigEndian.PutUint16(changed[noteLenAt:], uint16(len(note)))
 	return changed
 }
 
@@ -119,7 +119,7 @@ func (r record) decode(gid string) store.Record {
 		Created: fromMillis(r.time(createdAt)),
 		Updated: fromMillis(r.time(updatedAt)),
 		Due:     fromMillis(r.due()),
-		Reason:  string(r.reason()),
+		Note:    string(r.note()),
 	}
 }
 

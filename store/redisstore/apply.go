@@ -15,7 +15,7 @@ import (
 
 // Apply implements store.Applier in one round trip.
 func (s *Store) Apply(ctx context.Context, changes []store.Change) []error {
-	errs, _ := store.CheckBatch(changes)
+	errs := store.CheckBatch(changes)
 	if err := s.enter(ctx); err != nil {
 		for i := range errs {
 			errs[i] = err
@@ -43,14 +43,15 @@ type group struct {
 	script  lua.Script
 	shard   int    // -1 where the script touches no due index
 	delay   string // ms until due; save and reschedule only
+	owner   string // to be written; reschedule only
 	change  string // as change.lua describes it; not for save
 	changes []int
 }
 
 // same reports whether a change that belongs into o may join g.
 func (g *group) same(o *group) bool {
-	return g.script.SHA1 == o.script.SHA1 && g.shard == o.shard && g.delay == o.delay && g.change == o.change &&
-		len(g.changes) < lua.MaxSagas
+	return g.script.SHA1 == o.script.SHA1 && g.shard == o.shard && g.delay == o.delay && g.owner == o.owner &&
+		g.change == o.change && len(g.changes) < lua.MaxSagas
 }
 
 // groups puts the valid changes into as few groups as there can be.
@@ -88,10 +89,13 @@ func (s *Store) groupOf(change store.Change) group {
 		switch {
 		case c.To.Final():
 			g.script = lua.Complete
-		case c.To == c.From && c.Due == 0 && c.Reason == "":
+		case c.To == c.From && c.Due == 0 && c.Note == "": // nor a Release, which has a Due
 			g.script, g.shard = lua.Update, -1
 		default:
 			g.delay = encodeDue(c.Due)
+			if c.Release {
+				g.owner = padOwner("")
+			}
 		}
 		return g
 	default:
@@ -135,7 +139,7 @@ func (s *Store) add(call *plannedCall, g *group, changes []store.Change) {
 	case lua.Save.SHA1:
 		call.args = append(call.args, g.delay)
 	case lua.Reschedule.SHA1:
-		call.args = append(call.args, g.delay, g.change)
+		call.args = append(call.args, g.delay, g.owner, g.change)
 	default:
 		call.args = append(call.args, g.change)
 	}
@@ -201,7 +205,7 @@ func encodeTransition(t *store.Transition) string {
 			first, last = min(first, m.Branch), max(last, m.Branch)
 		}
 	}
-	b := make([]byte, 0, 14+int(last-first+1)+1+len(t.Reason))
+	b := make([]byte, 0, 14+int(last-first+1)+1+len(t.Note))
 	b = appendEpoch(b, t.Epoch)
 	b = append(b, byte(t.From), byte(t.To))
 	b = append(b, byte('0'+first/1000), byte('0'+first/100%10), byte('0'+first/10%10), byte('0'+first%10))
@@ -212,9 +216,9 @@ func encodeTransition(t *store.Transition) string {
 	for _, m := range t.Marks {
 		b[patch+int(m.Branch-first)] = byte(m.Mark)
 	}
-	if t.Reason != "" {
+	if t.Note != "" {
 		b = append(b, 0)
-		b = append(b, t.Reason...)
+		b = append(b, t.Note...)
 	}
 	return string(b)
 }

@@ -35,7 +35,7 @@ func decode(gid, value string) (store.Record, error) {
 	if !ok {
 		return bad("its marks")
 	}
-	body, reason, _ := strings.Cut(rest, "\x00")
+	body, note, _ := strings.Cut(rest, "\x00")
 	return store.Record{
 		GID:     gid,
 		Status:  store.Status(value[lua.AtStatus]),
@@ -44,7 +44,7 @@ func decode(gid, value string) (store.Record, error) {
 		Owner:   strings.TrimRight(value[lua.AtOwner:lua.AtEpoch], " "),
 		Created: time.UnixMilli(created),
 		Updated: time.UnixMilli(updated),
-		Reason:  reason,
+		Note:    note,
 		Body:    bytes.Clone([]byte(body)),
 	}, nil
 }

@@ -50,7 +50,7 @@ func applyPutsEveryErrorInItsSlot(f *fixture) {
 	}
 	f.must(create("last"))
 	before := []store.Record{f.get("there"), f.get("marked"), f.get("ended"), f.get("stale"), f.get("short")}
-	changes := []store.Change{move(submitted("last"), store.StatusAborting, mark(2, store.MarkFailed), reason("no"))}
+	changes := []store.Change{move(submitted("last"), store.StatusAborting, mark(2, store.MarkFailed), note("no"))}
 	for _, member := range batch {
 		changes = append(changes, member.change)
 	}
@@ -89,8 +89,12 @@ func applyRefusesOnlyTheInvalid(f *fixture) {
 		move(store.Record{GID: "invalid", Epoch: 1, Status: store.StatusFailed}, store.StatusFailed),
 		move(submitted("invalid"), store.StatusSucceeded, due(long)),
 		move(submitted("invalid"), store.StatusFailed, due(-1)),
-		stay(submitted("invalid"), reason(strings.Repeat("x", store.MaxReasonBytes+1))),
-		stay(submitted("invalid"), reason("zero\x00byte")),
+		stay(submitted("invalid"), note(strings.Repeat("x", store.MaxNoteBytes+1))),
+		stay(submitted("invalid"), note("zero\x00byte")),
+		stay(submitted("invalid"), release(0)),
+		move(submitted("invalid"), store.StatusAborting, release(0)),
+		move(submitted("invalid"), store.StatusFailed, release(0)),
+		move(submitted("invalid"), store.StatusFailed, release(-1)),
 		stay(submitted("invalid"), mark(-1, store.MarkSucceeded)),
 		stay(submitted("invalid"), mark(2*store.MaxSteps, store.MarkSucceeded)),
 		stay(submitted("invalid"), mark(0, store.MarkPending)),
@@ -177,7 +181,7 @@ func applyMixesSizes(f *fixture) {
 	var creates, marks []store.Change
 	for i, gid := range names {
 		creates = append(creates, create(gid, func(c *store.Create) { c.Body, c.Steps = []byte(body(i)), steps(i) }))
-		t := stay(submitted(gid), mark(last(i), store.MarkFailed), reason(strings.Repeat("r", i*17)))
+		t := stay(submitted(gid), mark(last(i), store.MarkFailed), note(strings.Repeat("n", i*277)))
 		for step := range i % 5 {
 			if step < steps(i) {
 				mark(store.Action(step), store.MarkSucceeded)(t)
@@ -195,6 +199,6 @@ func applyMixesSizes(f *fixture) {
 		}
 		require.Equal(f.t, want, r.Marks, gid)
 		require.Equal(f.t, body(i), string(r.Body), gid)
-		require.Equal(f.t, strings.Repeat("r", i*17), r.Reason, gid)
+		require.Equal(f.t, strings.Repeat("n", i*277), r.Note, gid)
 	}
 }

@@ -47,7 +47,7 @@ func claimReturnsTheWholeRecord(f *fixture) {
 		create("bare", func(c *store.Create) { c.Body, c.Steps = nil, 1 }),
 	)
 	f.must(
-		move(submitted("big"), store.StatusAborting, mark(0, store.MarkFailed), reason("it was\nrefused"), due(-1)),
+		move(submitted("big"), store.StatusAborting, mark(0, store.MarkFailed), note("it was\nrefused"), due(-1)),
 		stay(submitted("long"), mark(1999, store.MarkSucceeded), due(-1)),
 		stay(submitted("bare"), due(-1)),
 	)

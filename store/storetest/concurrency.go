@@ -85,7 +85,7 @@ func concurrentEnds(f *fixture) {
 		gid := fmt.Sprintf("g%d", round)
 		f.must(create(gid))
 		errs := f.race(func(w int) store.Change {
-			return move(submitted(gid), ends[w%2], reason(fmt.Sprint(w)))
+			return move(submitted(gid), ends[w%2], note(fmt.Sprint(w)))
 		})
 		r := f.get(gid)
 		won := 0
@@ -96,7 +96,7 @@ func concurrentEnds(f *fixture) {
 			}
 			won++
 			require.Equal(f.t, ends[w%2], r.Status, "goroutine %d was told that it won", w)
-			require.Equal(f.t, fmt.Sprint(w), r.Reason)
+			require.Equal(f.t, fmt.Sprint(w), r.Note)
 		}
 		require.Equal(f.t, 1, won, "how many ended the saga")
 	}

@@ -74,7 +74,7 @@ func createAfterTheSagaMovedOn(f *fixture) {
 	f.must(create("marked"), create("aborting"), create("succeeded"), create("failed"))
 	f.must(
 		stay(submitted("marked"), mark(0, store.MarkSucceeded)),
-		move(submitted("aborting"), store.StatusAborting, mark(0, store.MarkFailed), reason("refused")),
+		move(submitted("aborting"), store.StatusAborting, mark(0, store.MarkFailed), note("refused")),
 		move(submitted("succeeded"), store.StatusSucceeded, mark(2, store.MarkSucceeded)),
 		move(submitted("failed"), store.StatusFailed, mark(0, store.MarkFailed)),
 	)
@@ -88,13 +88,9 @@ func createAfterTheSagaMovedOn(f *fixture) {
 }
 
 func createKeepsAnyBody(f *fixture) {
-	var every []byte
-	for b := 1; b < 256; b++ {
-		every = append(every, byte(b))
-	}
 	bodies := map[string][]byte{
 		"empty":    {},
-		"every":    every,
+		"every":    everyByte(),
 		"utf8":     []byte("größer – 大きい – больше"),
 		"quotes":   []byte(`'single' "double" \"escaped\" %s %d $1 {} [] ; --`),
 		"lines":    []byte("\n\r\n\tone\ntwo\n\n"),
@@ -111,10 +107,18 @@ func createKeepsAnyBody(f *fixture) {
 	}
 }
 
+// everyByte is each that a body or a note may hold.
+func everyByte() (every []byte) {
+	for b := 1; b < 256; b++ {
+		every = append(every, byte(b))
+	}
+	return every
+}
+
 func createKeepsTheLargestBody(f *fixture) {
 	body := bytes.Repeat([]byte("x"), store.MaxBodyBytes)
 	f.must(create("g", func(c *store.Create) { c.Body = body }))
-	f.must(stay(submitted("g"), mark(3, store.MarkSucceeded), reason("put off")))
+	f.must(stay(submitted("g"), mark(3, store.MarkSucceeded), note("put off")))
 	r := f.get("g")
 	require.True(f.t, bytes.Equal(body, r.Body), "the body came back changed, %d bytes", len(r.Body))
 	require.Equal(f.t, store.Marks("---y"), r.Marks)
@@ -131,14 +135,14 @@ func createTakesWhatIsAtTheLimits(f *fixture) {
 	require.Equal(f.t, "aZ09bY18", f.get(longest).Owner)
 
 	last := store.Compensation(store.MaxSteps - 1)
-	text := strings.Repeat("w", store.MaxReasonBytes)
+	text := strings.Repeat("w", store.MaxNoteBytes)
 	f.must(
 		stay(submitted("_"), mark(0, store.MarkSucceeded), mark(1, store.MarkFailed)),
-		stay(submitted(longest), mark(0, store.MarkFailed), mark(last, store.MarkSucceeded), reason(text)),
+		stay(submitted(longest), mark(0, store.MarkFailed), mark(last, store.MarkSucceeded), note(text)),
 	)
 	require.Equal(f.t, store.Marks("yn"), f.get("_").Marks)
 	require.Equal(f.t, store.NewMarks(store.MaxSteps).With(0, store.MarkFailed).With(last, store.MarkSucceeded), f.get(longest).Marks)
-	require.Equal(f.t, text, f.get(longest).Reason)
+	require.Equal(f.t, text, f.get(longest).Note)
 }
 
 func createTellsSimilarGidsApart(f *fixture) {

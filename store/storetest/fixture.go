@@ -163,14 +163,19 @@ func mark(b store.Branch, m store.Mark) func(*store.Transition) {
 	return func(t *store.Transition) { t.Marks = append(t.Marks, store.SetMark{Branch: b, Mark: m}) }
 }
 
-// reason edits a transition.
-func reason(text string) func(*store.Transition) {
-	return func(t *store.Transition) { t.Reason = text }
+// note edits a transition.
+func note(text string) func(*store.Transition) {
+	return func(t *store.Transition) { t.Note = text }
 }
 
 // due edits a transition.
 func due(d time.Duration) func(*store.Transition) {
 	return func(t *store.Transition) { t.Due = d }
+}
+
+// release edits a transition.
+func release(until time.Duration) func(*store.Transition) {
+	return func(t *store.Transition) { t.Release, t.Due = true, until }
 }
 
 // submitted is a saga as create left it, for transitions that need no Get.
@@ -227,7 +232,9 @@ func listAll(ctx context.Context, t require.TestingT, s store.Store, q store.Que
 // wellFormed fails unless r is possible.
 func wellFormed(t require.TestingT, r store.Record) {
 	require.NoError(t, store.CheckGID(r.GID))
-	require.NoError(t, store.CheckOwner(r.Owner), "of %s", r.GID)
+	if r.Owner != "" { // else it was released
+		require.NoError(t, store.CheckOwner(r.Owner), "of %s", r.GID)
+	}
 	require.True(t, r.Status.Valid(), "%s is %v", r.GID, r.Status)
 	require.Positive(t, r.Epoch, "epoch of %s", r.GID)
 	require.NotZero(t, r.Marks.Steps(), "marks of %s", r.GID)

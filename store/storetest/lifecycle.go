@@ -24,20 +24,21 @@ func reopenFindsEverything(f *fixture) {
 	f.must(
 		create("submitted", func(c *store.Create) { c.Steps, c.Body = 3, []byte("the\nbody") }),
 		create("aborting"), create("succeeded"), create("failed"), create("due", dueAtOnce),
-		create("claimed", func(c *store.Create) { c.Due = long }),
+		create("claimed", func(c *store.Create) { c.Due = long }), create("released"),
 	)
 	f.must(
-		stay(submitted("submitted"), mark(0, store.MarkSucceeded), reason("put off"), due(2*time.Hour)),
-		move(submitted("aborting"), store.StatusAborting, mark(2, store.MarkFailed), reason("it was refused")),
+		stay(submitted("submitted"), mark(0, store.MarkSucceeded), note("put off"), due(2*time.Hour)),
+		move(submitted("aborting"), store.StatusAborting, mark(2, store.MarkFailed), note("it was refused")),
 		move(submitted("succeeded"), store.StatusSucceeded, mark(2, store.MarkSucceeded)),
-		move(submitted("failed"), store.StatusFailed, reason("it was refused")),
+		move(submitted("failed"), store.StatusFailed, note("it was refused")),
 		stay(submitted("due"), due(long)),
 		stay(submitted("claimed"), due(-1)),
+		stay(submitted("released"), mark(0, store.MarkSucceeded), release(2*time.Hour)),
 	)
 	require.Len(f.t, f.claim("second", 3*time.Hour, 10), 1)
 	f.must(stay(submitted("due"), due(-1)))
 	was := f.list(store.Query{})
-	require.Len(f.t, was, 6)
+	require.Len(f.t, was, 7)
 
 	for range 2 {
 		f.reopen()
@@ -45,7 +46,7 @@ func reopenFindsEverything(f *fixture) {
 		for _, r := range was {
 			f.unchanged(r)
 		}
-		require.EqualValues(f.t, 4, f.stats().Unfinished)
+		require.EqualValues(f.t, 5, f.stats().Unfinished)
 		require.EqualValues(f.t, 1, f.stats().Due)
 	}
 	f.refused(store.ErrDuplicate, create("succeeded"))
@@ -120,7 +121,7 @@ func contextThatHasEnded(f *fixture) {
 	s := f.store
 	errs := s.Apply(cancelled, []store.Change{
 		create("new"),
-		move(submitted("a"), store.StatusAborting, mark(0, store.MarkFailed), reason("it was refused")),
+		move(submitted("a"), store.StatusAborting, mark(0, store.MarkFailed), note("it was refused")),
 		move(submitted("b"), store.StatusSucceeded, mark(0, store.MarkSucceeded), mark(2, store.MarkSucceeded)),
 	})
 	require.Len(f.t, errs, 3)
@@ -158,7 +159,7 @@ func contextEndingDuringACall(f *fixture) {
 		for i := range 10 {
 			gid := fmt.Sprintf("r%d-%d", round, i)
 			creates = append(creates, create(gid))
-			moves = append(moves, move(submitted(gid), store.StatusAborting, mark(0, store.MarkFailed), mark(3, store.MarkSucceeded), reason("it was refused")))
+			moves = append(moves, move(submitted(gid), store.StatusAborting, mark(0, store.MarkFailed), mark(3, store.MarkSucceeded), note("it was refused")))
 		}
 		created := f.applyBriefly(round, creates)
 		// Once all are there, a create still under way makes no difference.
@@ -175,7 +176,7 @@ func contextEndingDuringACall(f *fixture) {
 				require.True(f.t, was, "%s was acknowledged", c.Gid())
 			}
 			require.Equal(f.t, was, r.Marks == "n--y", "%s is %v with marks %s", r.GID, r.Status, r.Marks)
-			require.Equal(f.t, was, r.Reason != "", "%s is %v with the reason %q", r.GID, r.Status, r.Reason)
+			require.Equal(f.t, was, r.Note != "", "%s is %v with the note %q", r.GID, r.Status, r.Note)
 		}
 		f.apply(moves...)
 	}

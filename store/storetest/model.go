@@ -55,7 +55,7 @@ func (m *Model) Close() error {
 func (m *Model) Apply(ctx context.Context, changes []store.Change) []error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	errs, _ := store.CheckBatch(changes)
+	errs := store.CheckBatch(changes)
 	for i, c := range changes {
 		if err := m.ready(ctx); err != nil {
 			errs[i] = err
@@ -114,8 +114,11 @@ func (m *Model) transition(t *store.Transition) error {
 	}
 
 	e.Marks = marks
-	if t.Reason != "" {
-		e.Reason = t.Reason
+	if t.Note != "" {
+		e.Note = t.Note
+	}
+	if t.Release {
+		e.Owner = ""
 	}
 	if t.Due != 0 {
 		e.Due = now().Add(max(t.Due, 0).Truncate(time.Millisecond))

@@ -23,7 +23,7 @@ func retentionKeeps(f *fixture) {
 	f.must(create("a"), create("b"))
 	f.must(
 		move(submitted("a"), store.StatusSucceeded, mark(0, store.MarkSucceeded), mark(2, store.MarkSucceeded)),
-		move(submitted("b"), store.StatusAborting, mark(0, store.MarkFailed), reason("it was refused")),
+		move(submitted("b"), store.StatusAborting, mark(0, store.MarkFailed), note("it was refused")),
 	)
 	f.must(move(f.get("b"), store.StatusFailed, mark(1, store.MarkSucceeded)))
 
@@ -33,7 +33,7 @@ func retentionKeeps(f *fixture) {
 	require.Equal(f.t, "body of a", string(a.Body))
 	require.Equal(f.t, store.StatusFailed, b.Status)
 	require.Equal(f.t, store.Marks("ny--"), b.Marks)
-	require.Equal(f.t, "it was refused", b.Reason)
+	require.Equal(f.t, "it was refused", b.Note)
 	require.Len(f.t, f.list(store.Query{}), 2)
 }
 
@@ -64,7 +64,7 @@ func retentionOfZero(f *fixture) {
 	f.must(
 		move(submitted("a"), store.StatusSucceeded),
 		move(f.get("b"), store.StatusFailed),
-		move(submitted("c"), store.StatusFailed, mark(0, store.MarkFailed), reason("it was refused")),
+		move(submitted("c"), store.StatusFailed, mark(0, store.MarkFailed), note("it was refused")),
 	)
 	for _, gid := range []string{"a", "b", "c"} {
 		f.absent(gid)
@@ -79,7 +79,7 @@ func retentionNeverDropsTheUnfinished(f *fixture) {
 	f.must(create("a"), create("b"), create("c", dueAtOnce), create("ended"))
 	f.must(
 		stay(submitted("a"), mark(0, store.MarkSucceeded), due(-1)),
-		move(submitted("b"), store.StatusAborting, reason("it was refused")),
+		move(submitted("b"), store.StatusAborting, note("it was refused")),
 		move(submitted("ended"), store.StatusSucceeded),
 	)
 	was := []store.Record{f.get("a"), f.get("b"), f.get("c")}
@@ -94,7 +94,7 @@ func retentionNeverDropsTheUnfinished(f *fixture) {
 func retentionFreesTheGid(f *fixture) {
 	f.must(create("g", dueAtOnce, func(c *store.Create) { c.Steps = 3 }))
 	first := f.claim("second", long, 1)[0]
-	f.must(stay(first, mark(0, store.MarkSucceeded), reason("the first")))
+	f.must(stay(first, mark(0, store.MarkSucceeded), note("the first")))
 	f.must(move(first, store.StatusSucceeded))
 
 	f.must(create("g", func(c *store.Create) { c.Body = []byte("the second") }))

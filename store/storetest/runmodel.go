@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -164,7 +165,7 @@ func (p *pair) drawTransition(gid string) *store.Transition {
 	}
 	// Most stay where they are, or few marks would ever meet another.
 	next := "ssssssaaSF"
-	faults := []string{"", "", "", "", "", "", "epoch", "from", "to", "due", "branch"}
+	faults := []string{"", "", "", "", "", "", "epoch", "from", "to", "due", "release", "branch"}
 	switch {
 	case r.Status == store.StatusAborting:
 		next = "aaaaaF"
@@ -173,16 +174,17 @@ func (p *pair) drawTransition(gid string) *store.Transition {
 		r.Status, faults = store.StatusSubmitted, faults[:1]
 	}
 	t := &store.Transition{
-		GID:    gid,
-		Epoch:  r.Epoch,
-		From:   r.Status,
-		To:     store.Status(rapid.SampledFrom([]byte(next)).Draw(p.t, "to")),
-		Due:    rapid.SampledFrom([]time.Duration{0, 0, -long, long}).Draw(p.t, "due"),
-		Reason: rapid.SampledFrom([]string{"", "", "refused", "put off,\nit took too long"}).Draw(p.t, "reason"),
+		GID:   gid,
+		Epoch: r.Epoch,
+		From:  r.Status,
+		To:    store.Status(rapid.SampledFrom([]byte(next)).Draw(p.t, "to")),
+		Due:   rapid.SampledFrom([]time.Duration{0, 0, -long, long}).Draw(p.t, "due"),
+		Note:  rapid.SampledFrom([]string{"", "", "refused", "put off,\nit took too long", strings.Repeat("note ", 3000)}).Draw(p.t, "note"),
 	}
 	if t.To.Final() {
 		t.Due = 0
 	}
+	t.Release = t.Due != 0 && rapid.Bool().Draw(p.t, "release")
 	for _, b := range rapid.SliceOfNDistinct(rapid.IntRange(0, len(r.Marks)-1), 0, 3, rapid.ID).Draw(p.t, "branches") {
 		m := rapid.SampledFrom([]store.Mark{store.MarkSucceeded, store.MarkSucceeded, store.MarkFailed}).Draw(p.t, "mark")
 		t.Marks = append(t.Marks, store.SetMark{Branch: store.Branch(b), Mark: m})
@@ -196,6 +198,8 @@ func (p *pair) drawTransition(gid string) *store.Transition {
 		t.To = store.Status(rapid.SampledFrom([]byte("saSF-")).Draw(p.t, "to"))
 	case "due":
 		t.Due = long
+	case "release":
+		t.Release, t.Due = true, 0
 	case "branch":
 		t.Marks = []store.SetMark{{Branch: store.Branch(len(r.Marks)), Mark: store.MarkSucceeded}}
 	}

@@ -49,6 +49,7 @@ func Run(t *testing.T, h Harness) {
 	for _, area := range [][]test{
 		createTests(),
 		transitionTests(),
+		releaseTests(),
 		batchTests(),
 		claimTests(),
 		statsTests(),

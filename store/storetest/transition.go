@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -19,7 +20,8 @@ func transitionTests() []test {
 		{"Transition_SettingAMarkAgain_IsAllowed", long, transitionSettingAMarkAgain},
 		{"Transition_ChangingAMark_IsAConflict", long, transitionChangingAMark},
 		{"Transition_BeyondTheSteps_IsInvalid", long, transitionBeyondTheSteps},
-		{"Transition_KeepsTheReason", long, transitionKeepsTheReason},
+		{"Transition_KeepsTheNote", long, transitionKeepsTheNote},
+		{"Transition_KeepsTheLargestNote", long, transitionKeepsTheLargestNote},
 		{"Transition_Reschedules", long, transitionReschedules},
 		{"Transition_UpdatedFollowsTheStatus", long, transitionUpdatedFollowsTheStatus},
 	}
@@ -87,9 +89,9 @@ func transitionWithAnotherEpoch(f *fixture) {
 	for _, epoch := range []uint32{1, 3, 12, 20, 22, 1<<8 + 2, 1<<16 + 2, store.MaxEpoch} {
 		r := r
 		r.Epoch = epoch
-		f.refused(store.ErrConflict, stay(r, mark(0, store.MarkSucceeded), reason("late"), due(-1)))
+		f.refused(store.ErrConflict, stay(r, mark(0, store.MarkSucceeded), note("late"), due(-1)))
 		f.refused(store.ErrConflict, move(r, store.StatusSucceeded))
-		f.refused(store.ErrConflict, move(r, store.StatusAborting, reason("late")))
+		f.refused(store.ErrConflict, move(r, store.StatusAborting, note("late")))
 	}
 	f.unchanged(r)
 	require.Empty(f.t, f.claim("third", long, 1))
@@ -101,13 +103,13 @@ func transitionFromAnotherStatus(f *fixture) {
 	r := f.get("submitted")
 	wrong := r
 	wrong.Status = store.StatusAborting
-	f.refused(store.ErrConflict, stay(wrong, mark(1, store.MarkSucceeded), reason("late"), due(-1)))
+	f.refused(store.ErrConflict, stay(wrong, mark(1, store.MarkSucceeded), note("late"), due(-1)))
 	f.refused(store.ErrConflict, move(wrong, store.StatusFailed))
 	f.unchanged(r)
 
 	r = f.get("aborting")
 	f.refused(store.ErrConflict, move(submitted("aborting"), store.StatusSucceeded))
-	f.refused(store.ErrConflict, stay(submitted("aborting"), mark(2, store.MarkSucceeded), reason("late"), due(-1)))
+	f.refused(store.ErrConflict, stay(submitted("aborting"), mark(2, store.MarkSucceeded), note("late"), due(-1)))
 	f.refused(store.ErrConflict, move(submitted("aborting"), store.StatusAborting))
 	f.unchanged(r)
 	require.Empty(f.t, f.claim("third", long, 1))
@@ -121,7 +123,7 @@ func transitionOfAFinishedSaga(f *fixture) {
 		aborting := was
 		aborting.Status = store.StatusAborting
 		for _, to := range []store.Status{store.StatusSubmitted, store.StatusAborting, store.StatusSucceeded, store.StatusFailed} {
-			f.refused(store.ErrConflict, move(submitted(gid), to, mark(0, store.MarkSucceeded), reason("late")))
+			f.refused(store.ErrConflict, move(submitted(gid), to, mark(0, store.MarkSucceeded), note("late")))
 		}
 		f.refused(store.ErrConflict, stay(submitted(gid), due(-1)))
 		f.refused(store.ErrConflict, stay(aborting, due(-1)))
@@ -146,7 +148,7 @@ func transitionSettingAMarkAgain(f *fixture) {
 
 func transitionChangingAMark(f *fixture) {
 	f.must(create("g"))
-	f.must(stay(submitted("g"), mark(0, store.MarkSucceeded), mark(3, store.MarkFailed), reason("first")))
+	f.must(stay(submitted("g"), mark(0, store.MarkSucceeded), mark(3, store.MarkFailed), note("first")))
 	was := f.get("g")
 	for _, marks := range [][]func(*store.Transition){
 		{mark(0, store.MarkFailed)},
@@ -155,9 +157,9 @@ func transitionChangingAMark(f *fixture) {
 		{mark(0, store.MarkFailed), mark(1, store.MarkSucceeded)},
 		{mark(0, store.MarkSucceeded), mark(1, store.MarkFailed), mark(3, store.MarkSucceeded), mark(2, store.MarkFailed)},
 	} {
-		f.refused(store.ErrConflict, stay(was, append(marks, reason("second"), due(-1))...))
-		f.refused(store.ErrConflict, move(was, store.StatusAborting, append(marks, reason("second"), due(-1))...))
-		f.refused(store.ErrConflict, move(was, store.StatusSucceeded, append(marks, reason("second"))...))
+		f.refused(store.ErrConflict, stay(was, append(marks, note("second"), due(-1))...))
+		f.refused(store.ErrConflict, move(was, store.StatusAborting, append(marks, note("second"), due(-1))...))
+		f.refused(store.ErrConflict, move(was, store.StatusSucceeded, append(marks, note("second"))...))
 		f.unchanged(was)
 	}
 	require.Empty(f.t, f.claim("second", long, 1))
@@ -170,16 +172,16 @@ func transitionBeyondTheSteps(f *fixture) {
 	was := f.get("g")
 	for _, b := range []store.Branch{4, 5, 6, 100, 2*store.MaxSteps - 1} {
 		f.refused(store.ErrInvalid, stay(was, mark(b, store.MarkSucceeded)))
-		f.refused(store.ErrInvalid, stay(was, mark(0, store.MarkSucceeded), mark(b, store.MarkSucceeded), reason("no"), due(-1)))
+		f.refused(store.ErrInvalid, stay(was, mark(0, store.MarkSucceeded), mark(b, store.MarkSucceeded), note("no"), due(-1)))
 		f.refused(store.ErrInvalid, move(was, store.StatusSucceeded, mark(b, store.MarkFailed), mark(0, store.MarkSucceeded)))
 		f.unchanged(was)
 	}
 	require.Empty(f.t, f.claim("second", long, 1))
 }
 
-func transitionKeepsTheReason(f *fixture) {
+func transitionKeepsTheNote(f *fixture) {
 	f.must(create("g", func(c *store.Create) { c.Steps = 4 }))
-	require.Empty(f.t, f.get("g").Reason)
+	require.Empty(f.t, f.get("g").Note)
 	for i, text := range []string{
 		"short",
 		"a longer one, with spaces and  two  of them",
@@ -190,21 +192,66 @@ func transitionKeepsTheReason(f *fixture) {
 		"-y-n",
 		"0",
 	} {
-		f.must(stay(submitted("g"), reason(text)))
-		require.Equal(f.t, text, f.get("g").Reason)
+		f.must(stay(submitted("g"), note(text)))
+		require.Equal(f.t, text, f.get("g").Note)
 
 		b := store.Branch(i)
 		f.must(stay(submitted("g"), mark(b, store.MarkSucceeded), due(long)))
 		r := f.get("g")
-		require.Equal(f.t, text, r.Reason, "a mark keeps the reason")
+		require.Equal(f.t, text, r.Note, "a mark keeps the note")
 		require.Equal(f.t, store.MarkSucceeded, r.Marks.At(b))
 		require.Equal(f.t, "body of g", string(r.Body))
 	}
 	f.must(move(submitted("g"), store.StatusFailed))
-	require.Equal(f.t, "0", f.get("g").Reason, "the end keeps the reason")
+	require.Equal(f.t, "0", f.get("g").Note, "the end keeps the note")
 	f.must(create("h"))
-	f.must(move(submitted("h"), store.StatusFailed, reason("at the end")))
-	require.Equal(f.t, "at the end", f.get("h").Reason)
+	f.must(move(submitted("h"), store.StatusFailed, note("at the end")))
+	require.Equal(f.t, "at the end", f.get("h").Note)
+}
+
+// The note is any text, as long as is allowed, beside bodies short and long. It
+// is there after whatever comes later, and goes when another replaces it.
+func transitionKeepsTheLargestNote(f *fixture) {
+	text := string(everyByte())
+	text += strings.Repeat("w", store.MaxNoteBytes-len(text)-1) + " "
+	names := []string{"short", "long", "empty"}
+	for i, body := range []string{"body", strings.Repeat("body ", 20_000), ""} {
+		f.must(create(names[i], func(c *store.Create) { c.Body = []byte(body) }))
+	}
+	check := func(want string, marks store.Marks) {
+		f.t.Helper()
+		for _, gid := range names {
+			r := f.get(gid)
+			require.True(f.t, r.Note == want, "the note of %s came back changed, %d bytes", gid, len(r.Note))
+			require.Equal(f.t, marks, r.Marks, gid)
+			f.refused(store.ErrDuplicate, create(gid, func(c *store.Create) { c.Body = r.Body }))
+		}
+	}
+	each := func(change func(r store.Record) store.Change) {
+		f.t.Helper()
+		var changes []store.Change
+		for _, gid := range names {
+			changes = append(changes, change(f.get(gid)))
+		}
+		f.must(changes...)
+	}
+	each(func(r store.Record) store.Change { return stay(r, note(text), release(-1)) })
+	check(text, "----")
+	require.Len(f.t, f.claim("second", long, 10), len(names))
+	each(func(r store.Record) store.Change { return stay(r, mark(0, store.MarkSucceeded)) })
+	f.reopen()
+	check(text, "y---")
+	each(func(r store.Record) store.Change { return stay(r, note("less")) })
+	check("less", "y---")
+	each(func(r store.Record) store.Change {
+		return move(r, store.StatusAborting, mark(2, store.MarkFailed), note(text))
+	})
+	check(text, "y-n-")
+	each(func(r store.Record) store.Change { return stay(r, note("more"), due(long)) })
+	each(func(r store.Record) store.Change { return move(r, store.StatusFailed, note(text)) })
+	check(text, "y-n-")
+	f.reopen()
+	check(text, "y-n-")
 }
 
 func transitionReschedules(f *fixture) {
@@ -236,7 +283,7 @@ func transitionUpdatedFollowsTheStatus(f *fixture) {
 	f.must(create("g"), create("clock"))
 	created := f.get("g")
 	f.tick("clock", created.Created)
-	f.must(stay(created, mark(0, store.MarkSucceeded), reason("put off"), due(-1)))
+	f.must(stay(created, mark(0, store.MarkSucceeded), note("put off"), due(-1)))
 	require.Len(f.t, f.claim("second", long, 1), 1)
 	claimed := f.get("g")
 	require.Equal(f.t, created.Updated.UTC(), claimed.Updated.UTC(), "the status did not change")

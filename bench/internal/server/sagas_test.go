@@ -69,7 +69,7 @@ func TestRunSaga_CompensatesWhatFails(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, store.StatusFailed, record.Status)
 			require.Equal(t, store.Marks("yyyyny"), record.Marks)
-			require.Equal(t, record.Reason, got.Message)
+			require.Equal(t, record.Note, got.Message)
 			require.Equal(t, c.actions, at.server.branches.actions.Load()-actions)
 			require.Equal(t, c.undos, at.server.branches.compensations.Load()-undos)
 		}

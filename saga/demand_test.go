@@ -1,0 +1,242 @@
+package saga_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/saga"
+	"sagabench/store"
+	"sagabench/store/storetest"
+)
+
+// Who demands may be the coordinator that runs the saga, or another one.
+func onEither(t *testing.T, test func(t *testing.T, s store.Store, here, demanding *saga.Coordinator, all *blocked)) {
+	t.Parallel()
+	for _, elsewhere := range []bool{false, true} {
+		name := "here"
+		if elsewhere {
+			name = "elsewhere"
+		}
+		t.Run(name, func(t *testing.T) {
+			onStores(t, time.Hour, func(t *testing.T, open opener) {
+				s, all := open(), blocking(store.Action(1))
+				here := start(t, s, all, patient())
+				demanding := here
+				if elsewhere {
+					demanding = start(t, open(), all, patient())
+				}
+				test(t, s, here, demanding, all)
+			})
+		})
+	}
+}
+
+// The action under way is waited for before its step is compensated, and the
+// action after it is never called.
+func TestAbort_Running_IsCompensatedOnceTheActionHasEnded(t *testing.T) {
+	onEither(t, func(t *testing.T, s store.Store, here, demanding *saga.Coordinator, all *blocked) {
+		transfer := newSaga(3)
+		require.NoError(t, here.Submit(t.Context(), transfer))
+		<-all.called
+		require.NoError(t, demanding.Abort(t.Context(), transfer.GID, "changed my mind"))
+		require.NoError(t, demanding.Abort(t.Context(), transfer.GID, "once more"), "which changes nothing")
+		record := mustGet(t, s, transfer.GID)
+		require.Equal(t, store.StatusAborting, record.Status)
+		require.Equal(t, here.Owner(), record.Owner, "who runs it goes on")
+		require.Equal(t, []string{"a0", "a1"}, all.of(transfer.GID))
+
+		close(all.goOn)
+		require.Equal(t, saga.Result{Status: store.StatusFailed, Reason: "changed my mind"}, mustWait(t, here, transfer.GID))
+		require.Equal(t, []string{"a0", "a1", "c1", "c0"}, all.of(transfer.GID))
+		require.EqualValues(t, 1, mustGet(t, s, transfer.GID).Epoch, "nobody took it over")
+		require.NoError(t, demanding.Abort(t.Context(), transfer.GID, "too late"), "it has failed, as was wanted")
+	})
+}
+
+func TestForceStop_Running_EndsItWithoutCompensation(t *testing.T) {
+	onEither(t, func(t *testing.T, s store.Store, here, demanding *saga.Coordinator, all *blocked) {
+		transfer := newSaga(3)
+		ended := make(chan saga.Result, 1)
+		go func() {
+			result, _ := here.Run(context.WithoutCancel(t.Context()), transfer)
+			ended <- result
+		}()
+		<-all.called
+		require.NoError(t, demanding.ForceStop(t.Context(), transfer.GID, "mended by hand"))
+		if demanding != here { // it finds out with its next write
+			close(all.goOn)
+		}
+		result := <-ended
+		require.Equal(t, store.StatusFailed, result.Status)
+		require.Equal(t, "stopped by force, without compensation: mended by hand", result.Reason)
+		require.Equal(t, []string{"a0", "a1"}, all.of(transfer.GID))
+		require.NoError(t, demanding.ForceStop(t.Context(), transfer.GID, "again"))
+	})
+}
+
+// What is put off is taken up at once.
+func TestDemands_PutOff_AreMetAtOnce(t *testing.T) {
+	for name, tt := range map[string]struct {
+		demand func(ctx context.Context, c *saga.Coordinator, gid string) error
+		want   saga.Result
+		calls  []string
+	}{
+		"abort": {
+			func(ctx context.Context, c *saga.Coordinator, gid string) error { return c.Abort(ctx, gid, "enough") },
+			saga.Result{Status: store.StatusFailed, Reason: "enough"},
+			[]string{"a0", "a1", "c1", "c0"},
+		},
+		"retry": {
+			func(ctx context.Context, c *saga.Coordinator, gid string) error { return c.Retry(ctx, gid) },
+			saga.Result{Status: store.StatusSucceeded},
+			[]string{"a0", "a1", "a1"},
+		},
+		"force stop": {
+			func(ctx context.Context, c *saga.Coordinator, gid string) error { return c.ForceStop(ctx, gid, "now") },
+			saga.Result{Status: store.StatusFailed, Reason: "stopped by force, without compensation: now"},
+			[]string{"a0", "a1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onStores(t, time.Hour, func(t *testing.T, open opener) {
+				asked := 0
+				all := &branches{}
+				all.answer = func(_ context.Context, c saga.Call) (saga.Outcome, string) {
+					if c.Branch == store.Action(1) {
+						if asked++; asked == 1 {
+							return saga.Ongoing, "not yet"
+						}
+					}
+					return saga.Succeeded, ""
+				}
+				s := open()
+				cfg := patient()
+				cfg.RetryInterval, cfg.PollInterval = time.Hour, time.Hour
+				c := start(t, s, all, cfg)
+				transfer := newSaga(2)
+				require.NoError(t, c.Submit(t.Context(), transfer))
+				until(t, "it is put off", func() bool { return c.Counters().PutOff == 1 })
+				record := mustGet(t, s, transfer.GID)
+				require.Empty(t, record.Owner, "nobody runs it")
+				require.Greater(t, time.Until(record.Due), 30*time.Minute)
+
+				require.NoError(t, tt.demand(t.Context(), c, transfer.GID))
+				until(t, "it has ended", func() bool { return mustGet(t, s, transfer.GID).Status.Final() })
+				require.Equal(t, tt.want, mustWait(t, c, transfer.GID))
+				require.Equal(t, tt.calls, all.of(transfer.GID))
+			})
+		})
+	}
+}
+
+func TestDemands_RefusedWhereTheyCannotBeMet(t *testing.T) {
+	onStores(t, time.Hour, func(t *testing.T, open opener) {
+		all := blocking(store.Action(1))
+		c := start(t, open(), all, patient())
+		ctx := t.Context()
+		for name, demand := range map[string]func(gid string) error{
+			"abort":      func(gid string) error { return c.Abort(ctx, gid, "") },
+			"force stop": func(gid string) error { return c.ForceStop(ctx, gid, "") },
+			"retry":      func(gid string) error { return c.Retry(ctx, gid) },
+		} {
+			require.ErrorIs(t, demand("nobody"), store.ErrNotFound, name)
+			require.ErrorIs(t, demand("{bad}"), store.ErrInvalid, name)
+			done := newSaga(1)
+			mustRun(t, c, done)
+			require.ErrorIs(t, demand(done.GID), saga.ErrEnded, name)
+		}
+		running := newSaga(2)
+		require.NoError(t, c.Submit(ctx, running))
+		<-all.called
+		require.NoError(t, c.Retry(ctx, running.GID), "it is being run: nothing to do")
+		close(all.goOn)
+		require.Equal(t, store.StatusSucceeded, mustWait(t, c, running.GID).Status)
+		require.Equal(t, []string{"a0", "a1"}, all.of(running.GID))
+	})
+}
+
+// A coordinator that was stopped while its saga was aborted must not go on as if
+// nothing had happened.
+func TestAbort_OwnerIsDead_SuccessorCompensates(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		model := storetest.NewModel(time.Hour)
+		gone := &branches{answer: func(_ context.Context, c saga.Call) (saga.Outcome, string) {
+			if c.Branch == store.Action(1) {
+				time.Sleep(24 * time.Hour) // and nobody is there to hear the answer
+			}
+			return saga.Succeeded, ""
+		}}
+		dead := start(t, model, gone, unhurried())
+		transfer := newSaga(2)
+		require.NoError(t, dead.Submit(t.Context(), transfer))
+		synctest.Wait()
+		next := &branches{}
+		alive := start(t, model, next, unhurried())
+		require.NoError(t, alive.Abort(t.Context(), transfer.GID, "enough"))
+		synctest.Wait()
+		require.Empty(t, next.of(transfer.GID), "the action may still be under way")
+		time.Sleep(2 * time.Hour) // longer than a lease
+		require.Equal(t, []string{"c1", "c0"}, next.of(transfer.GID))
+		require.Equal(t, saga.Result{Status: store.StatusFailed, Reason: "enough"}, mustWait(t, alive, transfer.GID))
+	})
+}
+
+// Every branch that is held is called again, not only the one whose pause would
+// have ended first.
+func TestRetry_EndsEveryPause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var mended atomic.Bool
+		all := &branches{answer: func(_ context.Context, c saga.Call) (saga.Outcome, string) {
+			switch {
+			case mended.Load():
+				return saga.Succeeded, ""
+			case c.Branch == store.Action(0):
+				return saga.Ongoing, "not yet" // which is left alone for the whole interval
+			default:
+				return saga.Unknown, "broken" // for less
+			}
+		}}
+		cfg := unhurried()
+		cfg.RetryInterval = 30 * time.Minute
+		c := start(t, storetest.NewModel(time.Hour), all, cfg)
+		s := newSaga(2)
+		s.Concurrent = true
+		require.NoError(t, c.Submit(t.Context(), s))
+		synctest.Wait()
+		info, err := c.Get(t.Context(), s.GID)
+		require.NoError(t, err)
+		require.Len(t, info.State.Holds, 2)
+		mended.Store(true)
+		require.NoError(t, c.Retry(t.Context(), s.GID))
+		synctest.Wait()
+		require.Equal(t, store.StatusSucceeded, mustWait(t, c, s.GID).Status)
+	})
+}
+
+// The answer to putting a saga off is lost: it is put off all the same.
+func TestRun_PutOffAndAnswerLost_IsNotTakenForATakeover(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		way := &badWriter{storetest.NewModel(time.Hour), func(ctx context.Context, changes []store.Change, to store.Applier) []error {
+			errs := to.Apply(ctx, changes)
+			if t, ok := changes[0].(*store.Transition); ok && t.Release {
+				return all(errCut, changes)
+			}
+			return errs
+		}}
+		undecided := &branches{answer: func(context.Context, saga.Call) (saga.Outcome, string) { return saga.Ongoing, "not yet" }}
+		cfg := unhurried()
+		cfg.RetryInterval = time.Hour
+		c := start(t, way, undecided, cfg)
+		require.NoError(t, c.Submit(t.Context(), newSaga(1)))
+		time.Sleep(time.Minute)
+		require.Equal(t, saga.Counters{Submitted: 1, PutOff: 1, StoreErrors: 1}, c.Counters())
+	})
+}

@@ -1,0 +1,63 @@
+package saga
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"sagabench/store"
+)
+
+// note is how a store keeps what of a State is neither status nor marks.
+type note struct {
+	Aborted string   `json:"aborted,omitempty"`
+	Held    string   `json:"held,omitempty"`
+	Holds   [][3]int `json:"holds,omitempty"` // branch, tries, ms to wait
+}
+
+// note fits into store.MaxNoteBytes: reasons are short (see reason), and a hold
+// is at most 25 bytes.
+func (s State) note() string {
+	n := note{Aborted: s.Aborted, Held: s.Held}
+	for _, h := range s.Holds {
+		n.Holds = append(n.Holds, [3]int{int(h.Branch), h.Tries, int(h.Wait.Milliseconds())})
+	}
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(n); err != nil {
+		panic(fmt.Sprintf("saga: a note of strings and numbers: %v", err))
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func (s *State) readNote(text string) error {
+	if text == "" {
+		return nil
+	}
+	var n note
+	if err := json.Unmarshal([]byte(text), &n); err != nil {
+		return fmt.Errorf("note: %w", err)
+	}
+	s.Aborted, s.Held = n.Aborted, n.Held
+	for _, h := range n.Holds {
+		s.Holds = append(s.Holds, Hold{Branch: store.Branch(h[0]), Tries: h[1], Wait: time.Duration(h[2]) * time.Millisecond})
+	}
+	return nil
+}
+
+// maxReasonBytes bounds each of the reasons that a note holds.
+const maxReasonBytes = 512
+
+// reason makes of what may have been written by a branch one line that a store
+// takes.
+func reason(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	return strings.ToValidUTF8(text[:min(len(text), maxReasonBytes)], "")
+}
