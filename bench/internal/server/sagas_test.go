@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/saga"
 	"sagabench/store"
 )
 
@@ -69,7 +70,9 @@ func TestRunSaga_CompensatesWhatFails(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, store.StatusFailed, record.Status)
 			require.Equal(t, store.Marks("yyyyny"), record.Marks)
-			require.Equal(t, record.Note, got.Message)
+			info, err := saga.Read(record)
+			require.NoError(t, err)
+			require.Equal(t, info.State.Aborted, got.Message)
 			require.Equal(t, c.actions, at.server.branches.actions.Load()-actions)
 			require.Equal(t, c.undos, at.server.branches.compensations.Load()-undos)
 		}
