@@ -1,14 +1,30 @@
 #!/bin/sh
 # Installs the servers that the tests start. Where it cannot, it says what to
-# install and fails. When all are on PATH it does nothing.
+# install and fails. When all are there it does nothing.
 set -eu
 
+# Where deploy/lab looks after PATH, in its order.
+for dir in /usr/local/sbin /usr/local/bin /usr/sbin \
+	/usr/lib/postgresql/*/bin /usr/pgsql-*/bin \
+	/opt/homebrew/opt/postgresql@*/bin /usr/local/opt/postgresql@*/bin; do
+	PATH=$PATH:$dir
+done
+
+installed() { # any of BINARY|BINARY...
+	for binary in $(echo "$1" | tr '|' ' '); do
+		! command -v "$binary" >/dev/null || return 0
+	done
+	return 1
+}
+
 missing='' debian='' homebrew=''
-while read -r binary package formula; do
-	command -v "$binary" >/dev/null && continue
-	missing="$missing $binary" debian="$debian $package" homebrew="$homebrew $formula"
+while read -r binaries package formula; do
+	installed "$binaries" && continue
+	missing="$missing $binaries" debian="$debian $package" homebrew="$homebrew $formula"
 done <<END
 redis-server redis-server redis
+mariadbd|mysqld mariadb-server mariadb
+postgres postgresql postgresql@17
 END
 [ -n "$missing" ] || exit 0
 
@@ -24,8 +40,8 @@ fi
 # Debian starts a server as soon as it is installed. The tests start their own,
 # so unless this machine has a policy already, one that forbids it stands until
 # the installation is over. RUNLEVEL=1, often advised instead, has no effect
-# under systemd. From the next boot on the service runs, unless it is disabled:
-# systemctl disable redis-server.
+# under systemd. From the next boot on the services run, unless they are disabled:
+# systemctl disable redis-server mariadb postgresql.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
 	trap '$root rm -f "$policy"' EXIT

@@ -1,12 +1,45 @@
 package lab
 
-import "syscall"
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// capDACOverride is CAP_DAC_OVERRIDE of linux/capability.h.
+const capDACOverride = 1
 
 // childAttributes has the kernel kill the child when the thread that forked it
-// exits; see Process.run.
-func childAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+// exits; see Process.run. A child under another account may pass through
+// directories that only we may, such as those above a test's.
+func childAttributes(account string) (*syscall.SysProcAttr, error) {
+	attributes := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if account == "" {
+		return attributes, nil
+	}
+	attributes.AmbientCaps = []uintptr{capDACOverride}
+	var err error
+	attributes.Credential, err = credential(account)
+	return attributes, err
 }
 
 // guard has nothing to add.
 func guard(int) (release func(), err error) { return func() {}, nil }
+
+// children lists the processes that pid has started, whatever their group.
+func children(pid int) []int {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // fails only on a bad pattern
+	var pids []int
+	for _, task := range tasks {
+		list, _ := os.ReadFile(task) // the thread may be gone
+		for field := range strings.FieldsSeq(string(list)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				pids = append(pids, child)
+			}
+		}
+	}
+	return pids
+}

@@ -1,6 +1,6 @@
-// Package lab starts and stops real servers for tests and benchmarks: from the
-// binaries on PATH, on free ports of the loopback interface, in temporary
-// directories.
+// Package lab starts and stops real servers for tests and benchmarks (Redis,
+// MariaDB or MySQL, PostgreSQL): from the binaries on PATH or where their packages
+// put them, on free ports of the loopback interface, in temporary directories.
 //
 // What it guarantees:
 //

@@ -51,7 +51,7 @@ type startError struct {
 }
 
 func (e *startError) Error() string {
-	said := lastLines(e.log, 4)
+	said := lastLines(e.log, 5)
 	if said == "" {
 		said = "nothing"
 	}

@@ -6,18 +6,20 @@ import (
 	"os"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
 	"go.uber.org/goleak"
 
 	"sagabench/deploy/lab"
 )
 
-// childVariable makes this test binary start a server, tell where it is, and
-// wait for the end that TestStartRedis_LeavesNoOrphan has in store for it.
+// childVariable makes this test binary start a server of the kind that it names,
+// tell where it is, and wait for the end that a LeavesNoOrphan test has in store
+// for it.
 const childVariable = "SAGABENCH_LAB_TEST_CHILD"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(childVariable) != "" {
-		server, err := lab.StartRedis(context.Background(), lab.RedisConfig{})
+	if kind := os.Getenv(childVariable); kind != "" {
+		server, err := startKind(kind)
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)
@@ -25,5 +27,20 @@ func TestMain(m *testing.M) {
 		fmt.Println(server.PID(), server.Dir())
 		select {}
 	}
+	_ = mysql.SetLogger(&mysql.NopLogger{}) // which reports each connection that a killed server cut
 	goleak.VerifyTestMain(m)
+}
+
+func startKind(kind string) (*lab.Server, error) {
+	ctx := context.Background()
+	switch kind {
+	case "redis":
+		return lab.StartRedis(ctx, lab.RedisConfig{})
+	case "mysql":
+		return lab.StartMySQL(ctx, lab.MySQLConfig{})
+	case "postgres":
+		return lab.StartPostgres(ctx, lab.PostgresConfig{})
+	default:
+		return nil, fmt.Errorf("no kind of server is called %q", kind)
+	}
 }

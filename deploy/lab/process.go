@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,9 +21,13 @@ type ProcessConfig struct {
 	Args   []string  // without the program's name
 	Env    []string  // KEY=value; nil: ours
 	Dir    string    // working directory; empty: ours
+	User   string    // account to run as, which only root may choose; empty: ours
 	Stdin  io.Reader // nil: empty
 	Stdout io.Writer // nil: kept for Log only
 	Stderr io.Writer // nil: kept for Log only; may be the same as Stdout
+
+	// StopSignal is what Stop asks with; 0: SIGTERM.
+	StopSignal syscall.Signal
 
 	// Ready is asked again and again until it returns nil, the process ends or
 	// the context does. Nil: the process is ready once it was started.
@@ -31,11 +36,12 @@ type ProcessConfig struct {
 
 // Process is a running child. Its methods may be called from many goroutines.
 type Process struct {
-	name string
-	cmd  *exec.Cmd
-	log  tail
-	done chan struct{}
-	err  error // how it ended; read only once done is closed
+	name       string
+	cmd        *exec.Cmd
+	stopSignal syscall.Signal
+	log        tail
+	done       chan struct{}
+	err        error // how it ended; read only once done is closed
 
 	killed atomic.Bool // by Kill
 }
@@ -57,9 +63,10 @@ const outputDelay = time.Second
 // the terminal reaches only us and we stop our children in the order we need.
 func StartProcess(ctx context.Context, cfg ProcessConfig) (*Process, error) {
 	p := &Process{
-		name: filepath.Base(cfg.Path),
-		cmd:  exec.Command(cfg.Path, cfg.Args...),
-		done: make(chan struct{}),
+		name:       filepath.Base(cfg.Path),
+		cmd:        exec.Command(cfg.Path, cfg.Args...),
+		stopSignal: cmp.Or(cfg.StopSignal, syscall.SIGTERM),
+		done:       make(chan struct{}),
 	}
 	p.cmd.Env = cfg.Env
 	p.cmd.Dir = cfg.Dir
@@ -67,7 +74,10 @@ func StartProcess(ctx context.Context, cfg ProcessConfig) (*Process, error) {
 	p.cmd.Stdout = p.log.tee(cfg.Stdout)
 	p.cmd.Stderr = p.log.tee(cfg.Stderr)
 	p.cmd.WaitDelay = outputDelay
-	p.cmd.SysProcAttr = childAttributes()
+	var err error
+	if p.cmd.SysProcAttr, err = childAttributes(cfg.User); err != nil {
+		return nil, fmt.Errorf("start %s: %w", p.name, err)
+	}
 
 	started := make(chan error)
 	go p.run(started)
@@ -82,6 +92,26 @@ func StartProcess(ctx context.Context, cfg ProcessConfig) (*Process, error) {
 		return nil, &startError{name: p.name, log: p.Log(), err: err}
 	}
 	return p, nil
+}
+
+// runProcess runs a program to its end, killing it when the context ends first.
+// The error holds the end of what the program wrote.
+func runProcess(ctx context.Context, cfg ProcessConfig) error {
+	p, err := StartProcess(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-p.done:
+		err = p.err
+	case <-ctx.Done():
+		p.Kill()
+		err = ctx.Err()
+	}
+	if err != nil {
+		return &startError{name: p.name, log: p.Log(), err: err}
+	}
+	return nil
 }
 
 // run starts the process and waits for its end on one and the same thread. On
@@ -149,11 +179,11 @@ func (p *Process) Wait() error {
 // ended the error is os.ErrProcessDone.
 func (p *Process) Signal(sig os.Signal) error { return p.cmd.Process.Signal(sig) }
 
-// Stop asks the process to end (SIGTERM), kills it when it has not after grace,
-// and returns once it is gone. It returns nil when the process ended with
-// status 0, by that very SIGTERM or by an earlier Kill; otherwise how it ended.
+// Stop asks the process to end, kills it when it has not after grace, and returns
+// once it is gone. It returns nil when the process ended with status 0, by the
+// very signal that asked or by an earlier Kill; otherwise how it ended.
 func (p *Process) Stop(grace time.Duration) error {
-	asked := p.Signal(syscall.SIGTERM)
+	asked := p.Signal(p.stopSignal)
 	if asked != nil && !errors.Is(asked, os.ErrProcessDone) {
 		p.Kill() // no such signal here, as on Windows
 		return nil
@@ -162,7 +192,7 @@ func (p *Process) Stop(grace time.Duration) error {
 		p.Kill()
 		return fmt.Errorf("%s did not stop within %v and was killed", p.name, grace)
 	}
-	if p.err == nil || p.killed.Load() || endedBy(p.cmd.ProcessState, syscall.SIGTERM) {
+	if p.err == nil || p.killed.Load() || endedBy(p.cmd.ProcessState, p.stopSignal) {
 		return nil
 	}
 	return p.ended()
@@ -184,8 +214,8 @@ func (p *Process) endsWithin(grace time.Duration) bool {
 	}
 }
 
-// Kill ends the process and its group at once (SIGKILL) and returns when the
-// process is gone.
+// Kill ends the process, its group and, on Linux, its other children at once
+// (SIGKILL) and returns when the process is gone.
 func (p *Process) Kill() {
 	select {
 	case <-p.done:

@@ -48,7 +48,7 @@ func TestStartRedis_LeavesNoOrphan_WhenItsStarterIsKilled(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	child := start(t, lab.ProcessConfig{
-		Path: self, Env: append(os.Environ(), childVariable+"=1"), Ready: said("\n"),
+		Path: self, Env: append(os.Environ(), childVariable+"=redis"), Ready: said("\n"),
 	})
 	var pid int
 	var dir string
@@ -133,6 +133,23 @@ func TestStartProcess_ReportsWhatCannotRun(t *testing.T) {
 	require.ErrorContains(t, err, "start program")
 }
 
+func TestStartProcess_RunsAsAnotherAccount_WhenRootAsks(t *testing.T) {
+	t.Parallel()
+	cfg := shell("id -un")
+	cfg.User = "nobody"
+	process, err := lab.StartProcess(t.Context(), cfg)
+	if os.Geteuid() == 0 {
+		require.NoError(t, err)
+		require.NoError(t, process.Wait())
+		require.Equal(t, "nobody\n", process.Log())
+	} else {
+		require.ErrorIs(t, err, os.ErrPermission)
+	}
+	cfg.User = "no-such-account"
+	_, err = lab.StartProcess(t.Context(), cfg)
+	require.ErrorContains(t, err, "run as no-such-account")
+}
+
 func TestProcess_StopAsksFirst(t *testing.T) {
 	t.Parallel()
 	cfg := shell(`trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.01; done`)
@@ -146,6 +163,13 @@ func TestProcess_StopAsksFirst(t *testing.T) {
 
 	plain := start(t, shell("exec sleep 60"))
 	require.NoError(t, plain.Stop(10*time.Second), "ended by the signal we sent")
+}
+
+func TestProcess_StopAsksWithTheSignalItWasGiven(t *testing.T) {
+	t.Parallel()
+	cfg := shell(`trap '' TERM; trap 'exit 0' INT; echo up; while :; do sleep 0.01; done`)
+	cfg.Ready, cfg.StopSignal = said("up"), syscall.SIGINT
+	require.NoError(t, start(t, cfg).Stop(10*time.Second))
 }
 
 func TestProcess_StopKillsWhatDoesNotListen(t *testing.T) {

@@ -1,18 +1,14 @@
 package lab
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"net"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -36,10 +32,6 @@ type RedisConfig struct {
 // binaries for RedisBinaries, separated as in PATH.
 const RedisServersVariable = "LAB_REDIS_SERVERS"
 
-// ErrNotInstalled: there is no such server on this machine. The text says what
-// to install.
-var ErrNotInstalled = errors.New("not installed")
-
 const redisServer = "redis-server"
 
 // RedisBinaries lists the Redis servers that tests should run against: the one
@@ -58,7 +50,7 @@ func RedisBinaries() []string {
 // answers. The error is ErrNotInstalled without the binary, and holds the
 // server's own words when it refuses its settings.
 func StartRedis(ctx context.Context, cfg RedisConfig) (*Server, error) {
-	path, err := lookRedis(cfg.Binary)
+	path, err := lookServer(cmp.Or(cfg.Binary, redisServer), "redis-server", "redis")
 	if err != nil {
 		return nil, err
 	}
@@ -71,13 +63,13 @@ func StartRedis(ctx context.Context, cfg RedisConfig) (*Server, error) {
 		"appendonly":     "no",
 	}
 	maps.Copy(settings, cfg.Settings)
-	port, err := redisPort(settings)
+	port, err := wantedPort("Redis", settings)
 	if err != nil {
 		return nil, err
 	}
 	password := settings["requirepass"]
 
-	e := engine{host: redisHost(settings), port: port}
+	e := engine{host: dialHost(settings["bind"]), port: port}
 	e.url = func(addr string) string {
 		u := url.URL{Scheme: "redis", Host: addr}
 		if password != "" {
@@ -94,27 +86,11 @@ func StartRedis(ctx context.Context, cfg RedisConfig) (*Server, error) {
 			Stdin: strings.NewReader(redisConf(settings, port)),
 			Dir:   dir,
 			Ready: func(ctx context.Context, p *Process) error {
-				return pingRedis(ctx, net.JoinHostPort(e.host, strconv.Itoa(port)), password, p.PID())
+				return pingRedis(ctx, hostPort(e.host, port), password, p.PID())
 			},
 		}
 	}
 	return startServer(ctx, cfg.Dir, e)
-}
-
-func lookRedis(binary string) (string, error) {
-	if binary == "" {
-		binary = redisServer
-	}
-	path, err := exec.LookPath(binary)
-	switch {
-	case err == nil:
-		return filepath.Abs(path) // it is run from another directory
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("%s is %w: run `make deps`, or install it (Debian, Ubuntu: "+
-			"apt-get install redis-server; macOS: brew install redis)", binary, ErrNotInstalled)
-	default:
-		return "", fmt.Errorf("find the Redis server: %w", err)
-	}
 }
 
 // redisConf writes the settings as a redis.conf.
@@ -155,28 +131,4 @@ func redisQuote(value string) string {
 	}
 	quoted.WriteByte('"')
 	return quoted.String()
-}
-
-// redisPort is the port that the settings ask for; 0: any.
-func redisPort(settings map[string]string) (int, error) {
-	value, ok := settings["port"]
-	if !ok {
-		return 0, nil
-	}
-	port, err := strconv.Atoi(value)
-	if err != nil || port < 1 || port > 65535 {
-		return 0, fmt.Errorf("start Redis: port %q, must be 1 to 65535", value)
-	}
-	return port, nil
-}
-
-// redisHost is where to dial: the first address that Redis binds to.
-func redisHost(settings map[string]string) string {
-	host, _, _ := strings.Cut(settings["bind"], " ")
-	switch host {
-	case "", "*", "0.0.0.0":
-		return "127.0.0.1"
-	default:
-		return host
-	}
 }

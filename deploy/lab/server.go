@@ -3,9 +3,8 @@ package lab
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
-	"strconv"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -25,10 +24,12 @@ type Server struct {
 
 // engine is what a kind of server adds to Server.
 type engine struct {
-	host    string // to dial
-	port    int    // to listen on; 0: any that is free
+	host    string                                      // to dial
+	port    int                                         // to listen on; 0: any that is free
+	prepare func(ctx context.Context, dir string) error // before the first start; nil: nothing to do
 	command func(dir string, port int) ProcessConfig
 	url     func(addr string) string
+	dsn     func(addr, database string) string // nil: url
 }
 
 const (
@@ -45,11 +46,14 @@ func startServer(ctx context.Context, dir string, e engine) (_ *Server, err erro
 	s := &Server{engine: e, dir: dir, temporary: dir == ""}
 	if s.temporary {
 		s.dir, err = tempDir()
-	} else {
-		err = os.MkdirAll(dir, 0o700)
+	} else if s.dir, err = filepath.Abs(dir); err == nil { // some servers change theirs
+		err = os.MkdirAll(s.dir, 0o700)
 	}
 	if err != nil {
 		return nil, err
+	}
+	if err := s.prepare(ctx); err != nil {
+		return nil, errors.Join(err, s.removeDir())
 	}
 	for range portTries {
 		if s.port, err = freePort(e); err != nil {
@@ -67,6 +71,15 @@ func startServer(ctx context.Context, dir string, e engine) (_ *Server, err erro
 	return s, nil
 }
 
+func (s *Server) prepare(ctx context.Context) error {
+	if s.engine.prepare == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return s.engine.prepare(ctx, s.dir)
+}
+
 func (s *Server) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -79,12 +92,23 @@ func (s *Server) start(ctx context.Context) error {
 
 // Addr is the host and port that the server listens on. It never changes.
 func (s *Server) Addr() string {
-	return net.JoinHostPort(s.engine.host, strconv.Itoa(s.port))
+	return hostPort(s.engine.host, s.port)
 }
 
 // URL is the address with scheme and password, as clients take it. It never
 // changes.
 func (s *Server) URL() string { return s.engine.url(s.Addr()) }
+
+// DSN is the address of a database as database/sql's drivers take it:
+// github.com/go-sql-driver/mysql's for MySQL, without options, and for PostgreSQL
+// a URL with options. Empty: no database on MySQL, postgres on PostgreSQL. For
+// Redis it is the URL.
+func (s *Server) DSN(database string) string {
+	if s.engine.dsn == nil {
+		return s.URL()
+	}
+	return s.engine.dsn(s.Addr(), database)
+}
 
 // Dir is where the server keeps its files.
 func (s *Server) Dir() string { return s.dir }
@@ -95,7 +119,8 @@ func (s *Server) PID() int { return s.current().PID() }
 // Log is the end of what the server wrote since its last start, some kilobytes.
 func (s *Server) Log() string { return s.current().Log() }
 
-// Signal sends sig to the server's process, for instance SIGSTOP and SIGCONT.
+// Signal sends sig to the server's process, for instance SIGSTOP and SIGCONT. Of
+// PostgreSQL that is the one that accepts connections: sessions go on.
 func (s *Server) Signal(sig os.Signal) error { return s.current().Signal(sig) }
 
 func (s *Server) current() *Process {
@@ -146,7 +171,7 @@ func (s *Server) removeDir() error {
 	if !s.temporary {
 		return nil
 	}
-	return os.RemoveAll(s.dir)
+	return removeDir(s.dir)
 }
 
 func addressInUse(err error) bool {

@@ -39,7 +39,14 @@ func sweep(parent string) {
 	for _, dir := range ours {
 		owner, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), dirPrefix()), "-")
 		if pid, err := strconv.Atoi(owner); err == nil && pid > 0 && processGone(pid) {
-			_ = os.RemoveAll(dir)
+			_ = removeDir(dir)
 		}
 	}
+}
+
+// removeDir removes a server's directory with what the server, if it was
+// killed, left outside of it.
+func removeDir(dir string) error {
+	forgetSharedMemory(dir)
+	return os.RemoveAll(dir)
 }

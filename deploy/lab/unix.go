@@ -7,14 +7,48 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"strconv"
 	"syscall"
 )
 
 // killGroup kills a group leader and its children, such as the one that writes
 // a Redis snapshot: left alone it would go on writing into a directory that the
-// restarted server uses.
-func killGroup(leader *os.Process) { _ = syscall.Kill(-leader.Pid, syscall.SIGKILL) }
+// restarted server uses. PostgreSQL's sessions are in groups of their own; a
+// stopped parent neither adds to them nor lets go of their ids.
+func killGroup(leader *os.Process) {
+	_ = leader.Signal(syscall.SIGSTOP)
+	for _, pid := range children(leader.Pid) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	_ = syscall.Kill(-leader.Pid, syscall.SIGKILL)
+}
+
+// credential is an account with its main group and no other.
+func credential(account string) (*syscall.Credential, error) {
+	found, err := user.Lookup(account)
+	if err != nil {
+		return nil, fmt.Errorf("run as %s: %w", account, err)
+	}
+	uid, err := strconv.ParseUint(found.Uid, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("run as %s: user: %w", account, err)
+	}
+	gid, err := strconv.ParseUint(found.Gid, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("run as %s: group: %w", account, err)
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+}
+
+// giveDir makes account the owner of dir.
+func giveDir(dir, account string) error {
+	owner, err := credential(account)
+	if err != nil {
+		return err
+	}
+	return os.Chown(dir, int(owner.Uid), int(owner.Gid))
+}
 
 // processGone reports whether no process has this id.
 func processGone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }

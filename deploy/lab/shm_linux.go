@@ -1,0 +1,24 @@
+package lab
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// forgetSharedMemory removes the System V segment of a PostgreSQL that was killed
+// in dir. Nobody else would, and a machine has few. The file that names it goes
+// with the segment when the server ends by itself.
+func forgetSharedMemory(dir string) {
+	var key uint64
+	var id int
+	if _, err := fmt.Sscan(line(filepath.Join(dir, "postmaster.pid"), 7), &key, &id); err != nil {
+		return
+	}
+	var segment unix.SysvShmDesc
+	_, err := unix.SysvShmCtl(id, unix.IPC_STAT, &segment)
+	if err == nil && uint32(segment.Perm.Key) == uint32(key) && segment.Nattch == 0 {
+		_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) // only its owner may
+	}
+}
