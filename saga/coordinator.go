@@ -19,6 +19,9 @@ import (
 // accepted. Submitting the same saga again settles it.
 var ErrUnknown = errors.New("the store did not confirm the saga")
 
+// ErrNotEnded: the saga goes on, and its end was not waited for any longer.
+var ErrNotEnded = errors.New("the saga goes on")
+
 // Result is how a saga ended.
 type Result struct {
 	Status store.Status // final
@@ -103,7 +106,8 @@ func (c *Coordinator) Run(ctx context.Context, s *Saga) (Result, error) {
 }
 
 // Wait returns when the saga has ended, wherever it runs. Of a gid that is not
-// there, or no longer, it answers store.ErrNotFound.
+// there, or no longer, it answers store.ErrNotFound; when ctx or MaxWait ends
+// first, ErrNotEnded.
 func (c *Coordinator) Wait(ctx context.Context, gid string) (Result, error) {
 	ended := c.sagas.wait(gid)
 	defer c.sagas.forget(gid, ended)
@@ -135,7 +139,7 @@ func (c *Coordinator) await(ctx context.Context, gid string, ended <-chan Result
 				return Result{}, err
 			}
 			if c.cfg.MaxWait > 0 && time.Since(began) >= c.cfg.MaxWait {
-				return Result{}, fmt.Errorf("waiting for saga %s, which goes on: no end within %v", gid, c.cfg.MaxWait)
+				return Result{}, fmt.Errorf("saga %s: %w: no end within %v", gid, ErrNotEnded, c.cfg.MaxWait)
 			}
 			look.Reset(c.cfg.PollInterval)
 		}
@@ -144,7 +148,7 @@ func (c *Coordinator) await(ctx context.Context, gid string, ended <-chan Result
 			return result, nil
 		case <-look.C:
 		case <-ctx.Done():
-			return Result{}, fmt.Errorf("waiting for saga %s, which goes on: %w", gid, context.Cause(ctx))
+			return Result{}, fmt.Errorf("saga %s: %w: %w", gid, ErrNotEnded, context.Cause(ctx))
 		}
 	}
 }

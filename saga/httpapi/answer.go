@@ -1,0 +1,69 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"sagabench/saga"
+	"sagabench/store"
+)
+
+// What dtm_result says. Clients look for these words anywhere in a body.
+const (
+	resultSuccess = "SUCCESS"
+	resultFailure = "FAILURE"
+	resultOngoing = "ONGOING"
+)
+
+// result is the answer of what does something.
+type result struct {
+	Result  string `json:"dtm_result,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+func answer(c *gin.Context, status int, body any) {
+	text, err := json.Marshal(body)
+	if err != nil { // strings, numbers and times always encode
+		panic(err)
+	}
+	write(c, status, text)
+}
+
+func write(c *gin.Context, status int, body []byte) {
+	c.Writer.Header().Set("Content-Type", "application/json; charset=utf-8")
+	c.Writer.WriteHeader(status)
+	_, _ = c.Writer.Write(body) // the client may be gone; nobody is left to tell
+}
+
+func succeed(c *gin.Context) {
+	write(c, http.StatusOK, []byte(`{"dtm_result":"`+resultSuccess+`"}`))
+}
+
+// errTooLarge: the body is longer than MaxBodyBytes.
+var errTooLarge = fmt.Errorf("body: more than %d bytes", MaxBodyBytes)
+
+// fail answers with an error of this package, of package saga or of package store.
+func fail(c *gin.Context, err error) {
+	switch {
+	case errors.Is(err, errTooLarge):
+		answer(c, http.StatusRequestEntityTooLarge, result{Message: err.Error()})
+	case errors.Is(err, store.ErrExists): // stores say it in words of their own
+		answer(c, http.StatusConflict, result{resultFailure, store.ErrExists.Error()})
+	case errors.Is(err, saga.ErrEnded):
+		answer(c, http.StatusConflict, result{resultFailure, err.Error()})
+	case errors.Is(err, store.ErrNotFound):
+		answer(c, http.StatusNotFound, result{Message: store.ErrNotFound.Error()})
+	case errors.Is(err, store.ErrInvalid):
+		answer(c, http.StatusBadRequest, result{Message: err.Error()})
+	default:
+		answer(c, http.StatusInternalServerError, result{Message: err.Error()})
+	}
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", store.ErrInvalid, fmt.Errorf(format, args...))
+}

@@ -1,0 +1,132 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"time"
+
+	"sagabench/saga"
+	"sagabench/store"
+)
+
+// transaction is a saga, in dtm's words.
+type transaction struct {
+	ID               int        `json:"id"` // always 0, as with dtm on Redis
+	CreateTime       time.Time  `json:"create_time"`
+	UpdateTime       time.Time  `json:"update_time"` // when its status last changed
+	GID              string     `json:"gid"`
+	TransType        string     `json:"trans_type"`
+	Status           string     `json:"status"`
+	Protocol         string     `json:"protocol"`
+	FinishTime       *time.Time `json:"finish_time,omitempty"`   // if it succeeded
+	RollbackTime     *time.Time `json:"rollback_time,omitempty"` // if it failed
+	Result           string     `json:"result,omitempty"`        // what holds it up, unless it has ended
+	RollbackReason   string     `json:"rollback_reason,omitempty"`
+	Options          string     `json:"options"` // JSON text
+	CustomData       string     `json:"custom_data,omitempty"`
+	NextCronInterval int64      `json:"next_cron_interval,omitempty"` // seconds, if the saga asked for them
+	NextCronTime     *time.Time `json:"next_cron_time,omitempty"`     // when anyone may take it up, unless it has ended
+	Owner            string     `json:"owner,omitempty"`
+	Concurrent       bool       `json:"concurrent"`
+}
+
+// options are those of transaction.Options, times in seconds.
+type options struct {
+	TimeoutToFail  int64             `json:"timeout_to_fail,omitempty"`
+	RequestTimeout int64             `json:"request_timeout,omitempty"`
+	RetryInterval  int64             `json:"retry_interval,omitempty"`
+	BranchHeaders  map[string]string `json:"branch_headers,omitempty"`
+	Concurrent     bool              `json:"concurrent"`
+	RetryLimit     int               `json:"retry_limit,omitempty"`
+}
+
+func describe(info saga.Info) transaction {
+	s := info.Saga
+	updated := info.Updated.UTC()
+	t := transaction{
+		CreateTime:       info.Created.UTC(),
+		UpdateTime:       updated,
+		GID:              info.GID,
+		TransType:        typeSaga,
+		Status:           info.Status.String(),
+		Protocol:         protocolHTTP,
+		RollbackReason:   info.State.Aborted,
+		CustomData:       s.Custom,
+		NextCronInterval: seconds(s.RetryInterval),
+		Owner:            info.Owner,
+		Concurrent:       s.Concurrent,
+	}
+	text, err := json.Marshal(options{
+		TimeoutToFail:  seconds(s.Timeout),
+		RequestTimeout: seconds(s.RequestTimeout),
+		RetryInterval:  seconds(s.RetryInterval),
+		BranchHeaders:  s.Headers,
+		Concurrent:     s.Concurrent,
+		RetryLimit:     s.RetryLimit,
+	})
+	if err != nil { // strings and numbers always encode
+		panic(err)
+	}
+	t.Options = string(text)
+	switch info.Status {
+	case store.StatusSucceeded:
+		t.FinishTime = &updated
+	case store.StatusFailed:
+		t.RollbackTime = &updated
+	default:
+		due := info.Due.UTC()
+		t.NextCronTime, t.Result = &due, info.State.Held
+	}
+	return t
+}
+
+// seconds rounds up: what a library set to less than one is not nothing.
+func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+
+// branch is one of a saga's, in dtm's words. It has no times of its own: they are
+// the saga's.
+type branch struct {
+	ID         int       `json:"id"`
+	CreateTime time.Time `json:"create_time"`
+	UpdateTime time.Time `json:"update_time"`
+	GID        string    `json:"gid"`
+	URL        string    `json:"url,omitempty"`
+	BinData    []byte    `json:"bin_data,omitempty"` // base64 of the payload
+	BranchID   string    `json:"branch_id"`
+	Op         string    `json:"op"`
+	Status     string    `json:"status"`
+}
+
+// branches are in dtm's order: of each step the compensation first.
+func branches(info saga.Info) []branch {
+	list := make([]branch, 0, 2*len(info.Saga.Steps))
+	for i, s := range info.Saga.Steps {
+		list = append(list,
+			describeBranch(info, store.Compensation(i), s.Compensate),
+			describeBranch(info, store.Action(i), s.Action))
+	}
+	return list
+}
+
+func describeBranch(info saga.Info, b store.Branch, url string) branch {
+	return branch{
+		CreateTime: info.Created.UTC(),
+		UpdateTime: info.Updated.UTC(),
+		GID:        info.GID,
+		URL:        url,
+		BinData:    []byte(info.Saga.Steps[b.Step()].Payload),
+		BranchID:   saga.BranchID(b),
+		Op:         saga.Op(b),
+		Status:     branchStatus(info.Marks.At(b)),
+	}
+}
+
+func branchStatus(m store.Mark) string {
+	switch m {
+	case store.MarkSucceeded:
+		return "succeed"
+	case store.MarkFailed:
+		return "failed"
+	default:
+		return "prepared"
+	}
+}

@@ -1,0 +1,132 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/saga"
+	"sagabench/store"
+)
+
+func (at *site) all(query string) listed {
+	at.t.Helper()
+	r := at.get("/api/dtmsvr/all?" + query)
+	require.Equal(at.t, http.StatusOK, r.status, r.body)
+	var l listed
+	require.NoError(at.t, json.Unmarshal([]byte(r.body), &l))
+	return l
+}
+
+func TestAll_Pages(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, s store.Store) {
+		at := start(t, s, nil)
+		const sagas = 25
+		for i := range sagas {
+			body := at.sagaOf(fmt.Sprintf("saga-%d", i), m{"wait_result": true}, [2]string{"", ""})
+			body["steps"] = []m{{}} // succeeds without a call
+			require.Equal(t, http.StatusOK, at.submit(body).status)
+		}
+		seen := map[string]bool{}
+		for position, pages := "", 0; ; pages++ {
+			require.Less(t, pages, 100)
+			l := at.all("limit=10&status=succeed&position=" + url.QueryEscape(position))
+			require.LessOrEqual(t, len(l.Transactions), 10)
+			for _, transaction := range l.Transactions {
+				seen[transaction.GID] = true
+			}
+			if position = l.NextPosition; position == "" {
+				break
+			}
+		}
+		require.Len(t, seen, sagas)
+
+		r := at.get("/api/dtmsvr/all?position=nowhere")
+		require.Equal(t, http.StatusBadRequest, r.status, r.body)
+	})
+}
+
+func TestAll_FiltersByTimeOfCreation(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, s store.Store) {
+		at := start(t, s, nil)
+		require.Equal(t, http.StatusOK, at.submit(at.sagaOf("timed", m{"wait_result": true}, [2]string{"/ok", ""})).status)
+		created := at.query("timed").Transaction.CreateTime.UnixMilli()
+		for _, tt := range []struct {
+			from, before int64
+			want         int
+		}{
+			{created, created + 1, 1},
+			{created + 1, created + 1000, 0},
+			{created - 1000, created, 0},
+			{created - 1000, created + 1000, 1},
+		} {
+			l := at.all(fmt.Sprintf("createTimeStart=%d&createTimeEnd=%d", tt.from, tt.before))
+			require.Len(t, l.Transactions, tt.want, "%+v", tt)
+		}
+	})
+}
+
+// An unreadable record must not hide the others.
+func TestAll_ListsWhatItCannotRead(t *testing.T) {
+	t.Parallel()
+	s := openPebble(t)
+	at := start(t, s, nil)
+	errs := s.Apply(t.Context(), []store.Change{
+		&store.Create{GID: "alien", Body: []byte("<xml/>"), Steps: 1, Owner: "others", Due: time.Hour},
+	})
+	require.NoError(t, errs[0])
+	l := at.all("")
+	require.Len(t, l.Transactions, 1)
+	require.Equal(t, "alien", l.Transactions[0].GID)
+	require.Equal(t, "submitted", l.Transactions[0].Status)
+	require.Contains(t, at.log.String(), "cannot read a saga")
+
+	r := at.get("/api/dtmsvr/query?gid=alien")
+	require.Equal(t, http.StatusInternalServerError, r.status)
+	require.Contains(t, r.body, "decoding saga alien")
+}
+
+func TestResetCronTime_TakesUpAllThatWait(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, s store.Store) {
+		at := start(t, s, func(_ *Config, c *saga.Config) { c.RetryInterval = time.Hour })
+		const sagas = 7
+		gid := func(i int) string { return fmt.Sprintf("waits-%d", i) }
+		for i := range sagas {
+			body := at.sagaOf(gid(i), m{"retry_interval": 3600}, [2]string{"/ongoing", ""})
+			if i%2 == 1 { // refused, and its compensation is held up
+				body = at.sagaOf(gid(i), m{"retry_interval": 3600}, [2]string{"/refuse", "/ongoing"})
+			}
+			require.Equal(t, http.StatusOK, at.submit(body).status)
+		}
+		for i := range sagas {
+			at.until(gid(i), putOff)
+		}
+		at.branches.mend()
+		for _, want := range []string{
+			`{"has_remaining":true,"succeed_count":3}`,
+			`{"has_remaining":true,"succeed_count":3}`,
+			`{"has_remaining":false,"succeed_count":1}`,
+			`{"has_remaining":false,"succeed_count":0}`,
+		} {
+			require.Equal(t, response{http.StatusOK, want}, at.get("/api/dtmsvr/resetCronTime?timeout=60&limit=3"))
+		}
+		for i := range sagas {
+			at.until(gid(i), status([]string{"succeed", "failed"}[i%2]))
+		}
+	})
+}
+
+func TestSeconds_RoundsUp(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []int64{0, 1, 1, 2}, []int64{
+		seconds(0), seconds(time.Millisecond), seconds(time.Second), seconds(time.Second + 1),
+	})
+}

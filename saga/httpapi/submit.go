@@ -1,0 +1,74 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"sagabench/saga"
+	"sagabench/store"
+)
+
+func (a *API) submit(c *gin.Context) {
+	var s submission
+	if err := a.decode(c, &s); err != nil {
+		fail(c, err)
+		return
+	}
+	made, err := s.saga()
+	switch {
+	case err != nil:
+		fail(c, err)
+	case s.WaitResult:
+		a.run(c, made)
+	default:
+		if err := a.coordinator.Submit(c.Request.Context(), made); err != nil {
+			fail(c, err)
+			return
+		}
+		succeed(c)
+	}
+}
+
+// run answers when the saga has ended.
+func (a *API) run(c *gin.Context, s *saga.Saga) {
+	ctx := c.Request.Context()
+	if a.cfg.MaxWait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, a.cfg.MaxWait, fmt.Errorf("no end within %v", a.cfg.MaxWait))
+		defer cancel()
+	}
+	ended, err := a.coordinator.Run(ctx, s)
+	switch {
+	case err == nil && ended.Status == store.StatusSucceeded:
+		succeed(c)
+	case err == nil:
+		answer(c, http.StatusConflict, result{Result: resultFailure, Message: ended.Reason})
+	case errors.Is(err, store.ErrNotFound):
+		// Not of this request: it is there, or was when it ended.
+		answer(c, http.StatusInternalServerError, result{Message: "the saga has ended, but how is not kept by the store"})
+	case errors.Is(err, saga.ErrNotEnded):
+		answer(c, http.StatusTooEarly, result{Result: resultOngoing, Message: err.Error()})
+	default:
+		fail(c, err)
+	}
+}
+
+// prepare is the first of two calls by clients that run a transaction
+// themselves. Sagas are run by the coordinator, so no client prepares them.
+func (a *API) prepare(c *gin.Context) {
+	var s struct {
+		TransType string `json:"trans_type"`
+	}
+	err := a.decode(c, &s)
+	if err == nil {
+		err = checkType(s.TransType)
+	}
+	if err == nil {
+		err = invalid("a saga is not prepared: submit it")
+	}
+	fail(c, err)
+}
