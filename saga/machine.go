@@ -67,6 +67,9 @@ type Decision struct {
 // Answers of branches that are not under way (late, repeated) change nothing.
 func Decide(p *Plan, s State, events ...Event) Decision {
 	d := Decision{State: s}
+	if s.Status.Final() {
+		return d
+	}
 	for _, e := range events {
 		if e.Outcome == 0 {
 			d.abort(e.Reason)
@@ -85,6 +88,12 @@ func (d *Decision) abort(why string) {
 	if d.State.Status != store.StatusSubmitted {
 		return
 	}
+	// What succeeded together with it is not marked: the mark would open what was
+	// never called.
+	for _, m := range d.Marks {
+		d.State.Marks = d.State.Marks.With(m.Branch, store.MarkPending)
+	}
+	d.Marks = nil
 	d.State.Status = store.StatusAborting
 	d.State.Aborted = why
 	d.State.Holds = nil // of actions, which are not called again
@@ -102,11 +111,11 @@ func (d *Decision) answered(p *Plan, e Event) {
 	case e.Outcome == Ongoing:
 		d.hold(Hold{Branch: e.Branch, Wait: max(p.Retry.First, time.Millisecond)}, e.Reason)
 	case !undoing && e.Outcome == Failed:
-		d.mark(e.Branch, store.MarkFailed)
 		d.abort(e.Reason)
-	case !undoing && p.Retry.Limit > 0 && tries > p.Retry.Limit:
 		d.mark(e.Branch, store.MarkFailed)
+	case !undoing && p.Retry.Limit > 0 && tries > p.Retry.Limit:
 		d.abort(fmt.Sprintf("no answer after %d retries: %s", p.Retry.Limit, e.Reason))
+		d.mark(e.Branch, store.MarkFailed)
 	default:
 		// No answer. Or a compensation was refused, which leaves nothing but to try
 		// again until somebody has mended what refuses it.
@@ -135,10 +144,7 @@ func (d *Decision) hold(h Hold, why string) {
 // settle decides what the events leave to be done: calls, the end, or a pause.
 func (d *Decision) settle(p *Plan) {
 	s := &d.State
-	if s.Status.Final() {
-		return
-	}
-	left := false
+	var left bool
 	if s.Status == store.StatusSubmitted {
 		left = d.callActions(p)
 	} else {
@@ -166,6 +172,7 @@ func (d *Decision) callActions(p *Plan) (left bool) {
 		case store.MarkFailed:
 			// A store that holds such a saga was not written by this machine.
 			d.abort(fmt.Sprintf("step %d was refused", i+1))
+			d.Calls = nil
 			return d.callCompensations(p)
 		}
 		left = true

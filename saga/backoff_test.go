@@ -1,0 +1,90 @@
+package saga_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/saga"
+	"sagabench/store"
+)
+
+func TestBackoff_DoublesUpToTheCap(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		b    saga.Backoff
+		most []time.Duration // of retry 1, 2, …; the last of all further ones
+	}{
+		{saga.Backoff{First: time.Second, Max: 10 * time.Second}, []time.Duration{1e9, 2e9, 4e9, 8e9, 10e9}},
+		{saga.Backoff{First: 2 * time.Second, Max: 8 * time.Second}, []time.Duration{2e9, 4e9, 8e9}},
+		{saga.Backoff{First: time.Minute, Max: time.Second}, []time.Duration{60e9}}, // as the saga asks for
+		{saga.Backoff{First: time.Second, Max: time.Second}, []time.Duration{1e9}},
+		{saga.Backoff{First: saga.MaxRetryInterval, Max: time.Minute}, []time.Duration{saga.MaxRetryInterval}},
+	} {
+		for _, tries := range []int{1, 2, 3, 4, 5, 6, 10, 100, saga.MaxRetryLimit, math.MaxInt} {
+			most := tt.most[min(tries, len(tt.most))-1]
+			shortest, longest := most, time.Duration(0)
+			for i := range 200 {
+				pause := saga.PauseOf(tt.b, fmt.Sprint("g", i), store.Action(3), tries)
+				shortest, longest = min(shortest, pause), max(longest, pause)
+			}
+			require.GreaterOrEqual(t, shortest, most/2, "%+v, retry %d", tt.b, tries)
+			require.LessOrEqual(t, longest, most, "%+v, retry %d", tt.b, tries)
+			// Of 200 somewhere in the range the outermost are near its ends.
+			require.Less(t, shortest, most*11/20, "%+v, retry %d", tt.b, tries)
+			require.Greater(t, longest, most*19/20, "%+v, retry %d", tt.b, tries)
+		}
+	}
+}
+
+// Whatever differs among sagas that were held up together spreads them evenly:
+// their gids, or, of one saga, its branches, and each retry anew.
+func TestBackoff_SpreadsEvenly(t *testing.T) {
+	t.Parallel()
+	b := saga.Backoff{First: time.Second, Max: time.Second}
+	const n = 2000
+	for name, pause := range map[string]func(i int) time.Duration{
+		"random gids":     func(int) time.Duration { return saga.PauseOf(b, saga.NewGID(), 0, 1) },
+		"counted gids":    func(i int) time.Duration { return saga.PauseOf(b, fmt.Sprintf("order-%06d", i), 0, 1) },
+		"branches":        func(i int) time.Duration { return saga.PauseOf(b, "g", store.Branch(i), 1) },
+		"retries":         func(i int) time.Duration { return saga.PauseOf(b, "g", 0, 1+i) },
+		"steps and tries": func(i int) time.Duration { return saga.PauseOf(b, "g", store.Action(i%50), 1+i/50) },
+	} {
+		var tenths [10]int
+		sum := time.Duration(0)
+		for i := range n {
+			d := pause(i)
+			require.GreaterOrEqual(t, d, time.Second/2)
+			require.LessOrEqual(t, d, time.Second)
+			sum += d
+			tenths[min(int((d-time.Second/2)/(time.Second/20)), 9)]++
+		}
+		require.InDelta(t, 0.75, (sum / n).Seconds(), 0.02, name)
+		for i, in := range tenths {
+			require.InDelta(t, n/10, in, n/10*0.4, "%s, tenth %d", name, i)
+		}
+	}
+}
+
+func TestBackoff_SameArguments_SamePause(t *testing.T) {
+	t.Parallel()
+	b := saga.Backoff{First: time.Second, Max: time.Minute}
+	for branch := range store.Branch(10) {
+		for tries := 1; tries < 10; tries++ {
+			require.Equal(t, saga.PauseOf(b, "g", branch, tries), saga.PauseOf(b, "g", branch, tries))
+		}
+	}
+	// Of another process, or of tomorrow's, too.
+	require.Equal(t, 3951714509*time.Nanosecond, saga.PauseOf(b, "g", store.Action(1), 3))
+}
+
+// A pause is never too short for a store to tell it from none.
+func TestBackoff_TinyInterval_IsAMillisecond(t *testing.T) {
+	t.Parallel()
+	for _, first := range []time.Duration{1, time.Microsecond, time.Millisecond} {
+		require.Equal(t, time.Millisecond, saga.PauseOf(saga.Backoff{First: first}, "g", 0, 1))
+	}
+}

@@ -1,0 +1,21 @@
+package saga
+
+import (
+	"time"
+
+	"sagabench/store"
+)
+
+// PlanOf is the plan by which a coordinator with cfg runs s.
+func PlanOf(s *Saga, cfg *Config) Plan { return s.plan(cfg) }
+
+// NoteOf is what a store keeps of s beside status and marks.
+func NoteOf(s State) string { return s.note() }
+
+// ReasonOf is text as a note takes it.
+func ReasonOf(text string) string { return reason(text) }
+
+// PauseOf is the time that b leaves a branch alone before retry number tries.
+func PauseOf(b Backoff, gid string, branch store.Branch, tries int) time.Duration {
+	return b.pause(gid, branch, tries)
+}

@@ -1,0 +1,409 @@
+//go:build linux
+
+package saga_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/deploy/lab"
+	"sagabench/saga"
+	"sagabench/store"
+	"sagabench/store/redisstore"
+)
+
+// Two coordinator processes work on one Redis. Again and again one of them is
+// stopped for longer than its lease, in the middle of its sagas, while the other
+// takes them over, and is then continued. Nothing it believes then is true any
+// more, and nobody may be able to tell.
+func TestCoordinator_StoppedPastItsLease(t *testing.T) {
+	t.Parallel()
+	const stops = 200
+	redis := redisstore.DefaultConfig()
+	redis.URL = lab.TestRedis(t, lab.RedisConfig{}).URL()
+	all := &participants{count: map[string]int{}}
+	server := httptest.NewServer(all)
+	t.Cleanup(server.Close)
+	nodes := []*process{{name: "A"}, {name: "B"}}
+	for _, p := range nodes {
+		p.start(t, strings.Join([]string{p.name, redis.URL, redis.Prefix, server.URL}, " "))
+	}
+	for _, p := range nodes {
+		until(t, p.name+" calls a branch", func() bool { return all.by(p.name) > 0 })
+	}
+	idle := 0 // stops in which the other process did nothing
+	for i := range stops {
+		other := nodes[(i+1)%2].name
+		before := all.by(other)
+		nodes[i%2].stop(t, stoppedLease+10*time.Millisecond+rand.N(60*time.Millisecond))
+		if all.by(other) == before {
+			idle++
+		}
+		time.Sleep(10*time.Millisecond + rand.N(30*time.Millisecond)) // both run
+	}
+	for _, p := range nodes {
+		require.NoError(t, p.Signal(syscall.SIGTERM))
+	}
+	for _, p := range nodes {
+		require.NoError(t, p.Stop(patience))
+	}
+	server.Close() // waits for calls that nobody waits for any more
+
+	s, err := redisstore.Open(t.Context(), redis)
+	require.NoError(t, err)
+	defer s.Close()
+	stats, err := s.Stats(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, stats.Unfinished, "all clients have their answers")
+	verify(t, s)
+	sagas := histories(t, s, nodes, all)
+	wrong := 0
+	var sum tally
+	for _, h := range sagas {
+		failures := h.judge(nodes, &sum)
+		if len(failures) == 0 {
+			continue
+		}
+		if wrong++; wrong <= 5 {
+			t.Errorf("saga %s:\n%s\n%s", h.gid, strings.Join(failures, "\n"), h.story(nodes))
+		}
+	}
+	t.Logf("%d sagas, %d of them wrong, %d idle stops, %+v", len(sagas), wrong, idle, sum)
+	require.Zero(t, wrong)
+
+	// A run in which nothing happens shows nothing.
+	require.LessOrEqual(t, idle, stops/10)
+	require.Greater(t, sum.Failed, 50)
+	require.Greater(t, sum.Succeeded, 500)
+	require.Greater(t, sum.Takeovers, stops)
+	require.Greater(t, sum.RefusedLate, stops/4, "stale writes that were tried")
+	require.LessOrEqual(t, 19*sum.Unanswered, sum.Answered, "at least 95 in 100 are answered")
+}
+
+// process is a coordinator process.
+type process struct {
+	*lab.Process
+	name  string
+	said  bytes.Buffer // its lines; to be read when it has ended
+	stops []pause
+}
+
+// pause is a time in which a process was stopped.
+type pause struct{ from, to time.Time }
+
+func (p *process) start(t *testing.T, arguments string) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	p.Process, err = lab.StartProcess(t.Context(), lab.ProcessConfig{
+		Path: self, Env: append(os.Environ(), coordinatorVariable+"="+arguments), Stdout: &p.said, Stderr: os.Stderr,
+	})
+	require.NoError(t, err)
+	t.Cleanup(p.Kill)
+}
+
+func (p *process) stop(t *testing.T, d time.Duration) {
+	require.NoError(t, p.Signal(syscall.SIGSTOP))
+	until(t, p.name+" is stopped", func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+		require.NoError(t, err)
+		_, state, _ := bytes.Cut(stat, []byte(") "))
+		return state[0] == 'T'
+	})
+	stopped := pause{from: time.Now()}
+	time.Sleep(d)
+	stopped.to = time.Now()
+	require.NoError(t, p.Signal(syscall.SIGCONT))
+	p.stops = append(p.stops, stopped)
+}
+
+// history is all that is known of a saga when it is over.
+type history struct {
+	gid    string
+	after  [][]int // of each step, those that it waits for
+	timed  bool    // it may have been aborted for taking too long
+	record store.Record
+	lines  []line
+	calls  []*called // in the order in which they began
+}
+
+// histories puts together what the store holds, what the processes said and
+// what the participants saw.
+func histories(t *testing.T, s store.Store, nodes []*process, all *participants) map[string]*history {
+	sagas := map[string]*history{}
+	err := store.Walk(t.Context(), s, store.Query{Limit: store.MaxListLimit}, func(r store.Record) {
+		info, err := saga.Read(r)
+		require.NoError(t, err)
+		h := &history{gid: r.GID, record: r, timed: info.Saga.Timeout > 0}
+		for i := range info.Saga.Steps {
+			h.after = append(h.after, (&simulated{saga: info.Saga}).before(i))
+		}
+		sagas[r.GID] = h
+	})
+	require.NoError(t, err)
+	of := func(gid string) *history {
+		if sagas[gid] == nil { // require.Contains would compare all keys each time
+			t.Fatalf("saga %s is not in the store", gid)
+		}
+		return sagas[gid]
+	}
+	for _, p := range nodes {
+		for text := range strings.Lines(p.said.String()) {
+			l, err := parseLine(p.name, text)
+			require.NoError(t, err)
+			h := of(l.gid)
+			h.lines = append(h.lines, l)
+		}
+	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, c := range all.journal {
+		h := of(c.gid)
+		h.calls = append(h.calls, c)
+	}
+	return sagas
+}
+
+// tally counts what happened.
+type tally struct {
+	Succeeded, Failed    int
+	Answered, Unanswered int
+	Claims, Takeovers    int // Takeovers are the claims of sagas that nobody had let go
+	RefusedLate          int // writes under an epoch that had been raised
+	CalledLate           int // calls that had been decided on before their process was stopped
+}
+
+// judge says what is wrong with a saga.
+func (h *history) judge(nodes []*process, sum *tally) (failures []string) {
+	fail := func(format string, args ...any) { failures = append(failures, fmt.Sprintf(format, args...)) }
+	h.judgeWrites(fail, sum)
+	h.judgeOutcome(fail, sum)
+	h.judgeCalls(fail, nodes, sum)
+	return failures
+}
+
+// judgeWrites looks for writes under an epoch that had been raised. What was
+// acknowledged before a claim is in what that claim returned, as a claim is
+// atomic; what is not in it was written later.
+func (h *history) judgeWrites(fail func(string, ...any), sum *tally) {
+	var claims []line // lowest epoch first
+	owners, released := map[uint32]string{}, map[uint32]bool{}
+	for _, l := range h.lines {
+		switch l.kind {
+		case "claimed":
+			claims = append(claims, l)
+		case "released":
+			released[l.epoch] = true
+		case "created", "wrote":
+		default:
+			continue
+		}
+		if owner, known := owners[l.epoch]; known && owner != l.by {
+			fail("both processes wrote under epoch %d", l.epoch)
+		}
+		owners[l.epoch] = l.by
+		if l.epoch > h.record.Epoch {
+			fail("epoch %d was seen, and in the end it is %d", l.epoch, h.record.Epoch)
+		}
+	}
+	slices.SortFunc(claims, func(a, b line) int { return int(a.epoch) - int(b.epoch) })
+	for i, c := range claims {
+		if c.epoch == 1 || i > 0 && claims[i-1].epoch == c.epoch {
+			fail("epoch %d was given twice", c.epoch)
+		}
+		if sum.Claims++; !released[c.epoch-1] {
+			sum.Takeovers++
+		}
+	}
+	for _, l := range h.lines {
+		next := slices.IndexFunc(claims, func(c line) bool { return c.epoch > l.epoch })
+		switch l.kind {
+		case "refused":
+			if next >= 0 {
+				sum.RefusedLate++
+			}
+		case "wrote", "released":
+			if next >= 0 && !l.within(claims[next].status, claims[next].marks) {
+				fail("%s wrote %v %s under epoch %d, and epoch %d began with %v %s: a stale write",
+					l.by, l.status, l.marks, l.epoch, claims[next].epoch, claims[next].status, claims[next].marks)
+			}
+			if !l.within(h.record.Status, h.record.Marks) {
+				fail("%s wrote %v %s under epoch %d, and it ended %v %s: a lost write",
+					l.by, l.status, l.marks, l.epoch, h.record.Status, h.record.Marks)
+			}
+		}
+	}
+}
+
+// within reports whether a saga that stands like this can have had what l wrote.
+func (l line) within(status store.Status, marks store.Marks) bool {
+	for b := range store.Branch(len(l.marks)) {
+		if l.marks.At(b) != store.MarkPending && l.marks.At(b) != marks.At(b) {
+			return false
+		}
+	}
+	return l.status == status || l.status.CanBecome(status)
+}
+
+// judgeOutcome looks for a second one.
+func (h *history) judgeOutcome(fail func(string, ...any), sum *tally) {
+	switch h.record.Status {
+	case store.StatusSucceeded:
+		sum.Succeeded++
+	case store.StatusFailed:
+		sum.Failed++
+	default:
+		fail("it does not end: %v", h.record.Status)
+	}
+	ends := 0
+	for _, l := range h.lines {
+		switch l.kind {
+		case "answered":
+			sum.Answered++
+			if l.status != h.record.Status {
+				fail("a client of %s was told %v, and it is %v", l.by, l.status, h.record.Status)
+			}
+		case "unanswered":
+			sum.Unanswered++
+		case "wrote":
+			if l.status.Final() {
+				ends++
+			}
+		}
+	}
+	if ends > 1 {
+		fail("it was ended %d times", ends)
+	}
+}
+
+// judgeCalls looks for calls that should not have been made, or are missing.
+func (h *history) judgeCalls(fail func(string, ...any), nodes []*process, sum *tally) {
+	times, claims, refused, undone := map[store.Branch]int{}, 0, false, time.Time{}
+	for _, l := range h.lines {
+		if l.kind == "claimed" {
+			claims++
+		}
+	}
+	for _, c := range h.calls {
+		times[c.branch]++
+		refused = refused || c.answer == http.StatusConflict
+		if c.branch.IsCompensation() && (undone.IsZero() || c.since.Before(undone)) {
+			undone = c.since
+		}
+	}
+	for b, n := range times {
+		if n > 1+claims { // whoever takes a saga up calls a branch once
+			fail("%s was called %d times, and it was taken over %d times", label(b), n, claims)
+		}
+	}
+	succeeded := h.record.Status == store.StatusSucceeded
+	switch {
+	case succeeded && refused:
+		fail("it succeeded, and an action was refused")
+	case succeeded && !undone.IsZero():
+		fail("it succeeded, and was compensated")
+	case !succeeded && !refused && !h.timed:
+		fail("it failed without a reason: %s", h.record.Note)
+	}
+	for i := range h.after {
+		if succeeded && !h.doneBy(store.Action(i), time.Now()) {
+			fail("it succeeded, and action %d never did", i)
+		}
+		if !succeeded && times[store.Action(i)] > 0 && !h.doneBy(store.Compensation(i), time.Now()) {
+			fail("it failed, and step %d was begun and not compensated", i)
+		}
+	}
+	for _, c := range h.calls {
+		switch {
+		case c.branch.IsCompensation():
+			h.judgeOrder(fail, c)
+		case undone.IsZero() || !c.since.After(undone):
+		case h.decidedBefore(c, nodes):
+			sum.CalledLate++
+		default:
+			fail("%s called %s %v after a compensation had begun", c.by, label(c.branch), c.since.Sub(undone))
+		}
+	}
+}
+
+// judgeOrder checks that what was begun after a step is undone before it.
+func (h *history) judgeOrder(fail func(string, ...any), c *called) {
+	for later, after := range h.after {
+		begun := slices.ContainsFunc(h.calls, func(a *called) bool {
+			return a.branch == store.Action(later) && a.since.Before(c.since)
+		})
+		if begun && slices.Contains(after, c.branch.Step()) && !h.doneBy(store.Compensation(later), c.began) {
+			fail("step %d was undone before step %d", c.branch.Step(), later)
+		}
+	}
+}
+
+// decidedBefore reports whether a call may have been decided on before its
+// process was stopped, and was made as soon as it was continued. Nobody can keep
+// a process from that, but participants can tell (see package barrier).
+func (h *history) decidedBefore(c *called, nodes []*process) bool {
+	for _, p := range nodes {
+		for _, stop := range p.stops {
+			if p.name != c.by || c.since.Before(stop.to) || c.since.Sub(stop.to) > stoppedLimit {
+				continue
+			}
+			return !slices.ContainsFunc(h.after[c.branch.Step()], func(i int) bool {
+				return !h.doneBy(store.Action(i), stop.from)
+			})
+		}
+	}
+	return false
+}
+
+// doneBy reports whether a branch had succeeded by then.
+func (h *history) doneBy(b store.Branch, then time.Time) bool {
+	return slices.ContainsFunc(h.calls, func(c *called) bool {
+		return c.branch == b && c.answer == http.StatusOK && !c.ended.After(then)
+	})
+}
+
+// story tells what happened, in order.
+func (h *history) story(nodes []*process) string {
+	type event struct {
+		at   time.Time
+		what string
+	}
+	var events []event
+	add := func(at time.Time, format string, args ...any) {
+		events = append(events, event{at, fmt.Sprintf(format, args...)})
+	}
+	for _, l := range h.lines {
+		add(l.at, "%s %s", l.by, strings.TrimSpace(l.String()))
+	}
+	for _, c := range h.calls {
+		add(c.since, "%s calls %s", c.by, label(c.branch))
+		add(c.began, "%s of %s begins", label(c.branch), c.by)
+		add(c.ended, "%s of %s answers %d", label(c.branch), c.by, c.answer)
+	}
+	slices.SortFunc(events, func(a, b event) int { return a.at.Compare(b.at) })
+	first, last := events[0].at, events[len(events)-1].at
+	for _, p := range nodes {
+		for _, stop := range p.stops {
+			if stop.to.After(first) && stop.from.Before(last) {
+				add(stop.from, "%s is stopped", p.name)
+				add(stop.to, "%s goes on", p.name)
+			}
+		}
+	}
+	slices.SortFunc(events, func(a, b event) int { return a.at.Compare(b.at) })
+	var b strings.Builder
+	for _, e := range events {
+		fmt.Fprintf(&b, "%7.1f ms  %s\n", float64(e.at.Sub(first).Microseconds())/1000, e.what)
+	}
+	return b.String()
+}
