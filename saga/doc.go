@@ -53,7 +53,8 @@
 // way any more, once the compensations of all open actions that waited for it have
 // succeeded. An action that was refused is compensated too, like one whose answer
 // never came: only the participant knows how far it got. Answers of actions that
-// come after the abort are not marked: a mark would open what was never called.
+// come together with the abort or after it are not marked: a mark would open what
+// was never called.
 //
 // The mark of the last branch travels with the end of the saga, so a saga of n
 // steps that goes well one after another is n+1 writes. Several events may be

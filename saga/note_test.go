@@ -131,3 +131,18 @@ func TestRead_NoteThatIsNone_IsAnError(t *testing.T) {
 	_, err = saga.Read(recordOf(t, 2, fmt.Sprintf(`{"unknown":%d}`, 7)))
 	require.NoError(t, err, "a later version may know more")
 }
+
+// What a store holds may have been written by anybody. It must not end the
+// process of whoever takes it up.
+func TestRead_ImpossibleOrder_IsRefused(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{
+		`{"steps":[{},{"after":[9]}],"concurrent":true}`,
+		`{"steps":[{},{"after":[-1]}],"concurrent":true}`,
+		`{"steps":[{"after":[1]},{"after":[0]}],"concurrent":true}`,
+		`{"steps":[{},{"after":[0]}]}`,
+	} {
+		_, err := saga.Read(store.Record{GID: "g", Status: store.StatusSubmitted, Marks: "----", Body: []byte(body)})
+		require.ErrorContains(t, err, "after", body)
+	}
+}

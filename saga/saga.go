@@ -84,6 +84,9 @@ func Read(r store.Record) (Info, error) {
 	if len(s.Steps) != r.Marks.Steps() {
 		return Info{}, fmt.Errorf("decoding saga %s: %d steps, but marks for %d", r.GID, len(s.Steps), r.Marks.Steps())
 	}
+	if err := s.validateOrder(); err != nil {
+		return Info{}, fmt.Errorf("decoding saga %s: steps%w", r.GID, err)
+	}
 	state := State{Status: r.Status, Marks: r.Marks}
 	if err := state.readNote(r.Note); err != nil {
 		return Info{}, fmt.Errorf("decoding saga %s: %w", r.GID, err)

@@ -172,6 +172,16 @@ func parseLine(by, text string) (line, error) {
 	return l, err
 }
 
+// within reports whether a saga that stands like this can have had what l wrote.
+func (l line) within(status store.Status, marks store.Marks) bool {
+	for b := range store.Branch(len(l.marks)) {
+		if l.marks.At(b) != store.MarkPending && l.marks.At(b) != marks.At(b) {
+			return false
+		}
+	}
+	return l.status == status || l.status.CanBecome(status)
+}
+
 // told is where a process writes its lines, each at once: it may be stopped at
 // any moment.
 type told struct {

@@ -68,15 +68,16 @@ func TestCoordinator_StoppedPastItsLease(t *testing.T) {
 	require.Zero(t, stats.Unfinished, "all clients have their answers")
 	verify(t, s)
 	sagas := histories(t, s, nodes, all)
+	silences := silencesOf(sagas)
 	wrong := 0
 	var sum tally
 	for _, h := range sagas {
-		failures := h.judge(nodes, &sum)
+		failures := h.judge(silences, &sum)
 		if len(failures) == 0 {
 			continue
 		}
 		if wrong++; wrong <= 5 {
-			t.Errorf("saga %s:\n%s\n%s", h.gid, strings.Join(failures, "\n"), h.story(nodes))
+			t.Errorf("saga %s:\n%s\n%s", h.gid, strings.Join(failures, "\n"), h.story(silences))
 		}
 	}
 	t.Logf("%d sagas, %d of them wrong, %d idle stops, %+v", len(sagas), wrong, idle, sum)
@@ -94,13 +95,9 @@ func TestCoordinator_StoppedPastItsLease(t *testing.T) {
 // process is a coordinator process.
 type process struct {
 	*lab.Process
-	name  string
-	said  bytes.Buffer // its lines; to be read when it has ended
-	stops []pause
+	name string
+	said bytes.Buffer // its lines; to be read when it has ended
 }
-
-// pause is a time in which a process was stopped.
-type pause struct{ from, to time.Time }
 
 func (p *process) start(t *testing.T, arguments string) {
 	self, err := os.Executable()
@@ -120,11 +117,8 @@ func (p *process) stop(t *testing.T, d time.Duration) {
 		_, state, _ := bytes.Cut(stat, []byte(") "))
 		return state[0] == 'T'
 	})
-	stopped := pause{from: time.Now()}
 	time.Sleep(d)
-	stopped.to = time.Now()
 	require.NoError(t, p.Signal(syscall.SIGCONT))
-	p.stops = append(p.stops, stopped)
 }
 
 // history is all that is known of a saga when it is over.
@@ -180,15 +174,43 @@ type tally struct {
 	Answered, Unanswered int
 	Claims, Takeovers    int // Takeovers are the claims of sagas that nobody had let go
 	RefusedLate          int // writes under an epoch that had been raised
-	CalledLate           int // calls that had been decided on before their process was stopped
+	CalledLate           int // calls that had been decided on before their process fell silent
+}
+
+// silence is a time in which a process showed no sign of life: it was stopped, or
+// the machine had no time for it.
+type silence struct{ from, to time.Time }
+
+// silencesOf lists, for each process, those after which a call may be late. It is
+// made under a lease that is to outlast it by a tenth.
+func silencesOf(sagas map[string]*history) map[string][]silence {
+	signs := map[string][]time.Time{}
+	for _, h := range sagas {
+		for _, l := range h.lines {
+			signs[l.by] = append(signs[l.by], l.at)
+		}
+		for _, c := range h.calls {
+			signs[c.by] = append(signs[c.by], c.since)
+		}
+	}
+	silences := map[string][]silence{}
+	for by, times := range signs {
+		slices.SortFunc(times, time.Time.Compare)
+		for i := range times[1:] {
+			if times[i+1].Sub(times[i]) >= stoppedLimit+stoppedLease/10 {
+				silences[by] = append(silences[by], silence{times[i], times[i+1]})
+			}
+		}
+	}
+	return silences
 }
 
 // judge says what is wrong with a saga.
-func (h *history) judge(nodes []*process, sum *tally) (failures []string) {
+func (h *history) judge(silences map[string][]silence, sum *tally) (failures []string) {
 	fail := func(format string, args ...any) { failures = append(failures, fmt.Sprintf(format, args...)) }
 	h.judgeWrites(fail, sum)
 	h.judgeOutcome(fail, sum)
-	h.judgeCalls(fail, nodes, sum)
+	h.judgeCalls(fail, silences, sum)
 	return failures
 }
 
@@ -245,16 +267,6 @@ func (h *history) judgeWrites(fail func(string, ...any), sum *tally) {
 	}
 }
 
-// within reports whether a saga that stands like this can have had what l wrote.
-func (l line) within(status store.Status, marks store.Marks) bool {
-	for b := range store.Branch(len(l.marks)) {
-		if l.marks.At(b) != store.MarkPending && l.marks.At(b) != marks.At(b) {
-			return false
-		}
-	}
-	return l.status == status || l.status.CanBecome(status)
-}
-
 // judgeOutcome looks for a second one.
 func (h *history) judgeOutcome(fail func(string, ...any), sum *tally) {
 	switch h.record.Status {
@@ -287,7 +299,7 @@ func (h *history) judgeOutcome(fail func(string, ...any), sum *tally) {
 }
 
 // judgeCalls looks for calls that should not have been made, or are missing.
-func (h *history) judgeCalls(fail func(string, ...any), nodes []*process, sum *tally) {
+func (h *history) judgeCalls(fail func(string, ...any), silences map[string][]silence, sum *tally) {
 	times, claims, refused, undone := map[store.Branch]int{}, 0, false, time.Time{}
 	for _, l := range h.lines {
 		if l.kind == "claimed" {
@@ -328,7 +340,7 @@ func (h *history) judgeCalls(fail func(string, ...any), nodes []*process, sum *t
 		case c.branch.IsCompensation():
 			h.judgeOrder(fail, c)
 		case undone.IsZero() || !c.since.After(undone):
-		case h.decidedBefore(c, nodes):
+		case h.decidedBefore(c, silences[c.by]):
 			sum.CalledLate++
 		default:
 			fail("%s called %s %v after a compensation had begun", c.by, label(c.branch), c.since.Sub(undone))
@@ -349,20 +361,24 @@ func (h *history) judgeOrder(fail func(string, ...any), c *called) {
 }
 
 // decidedBefore reports whether a call may have been decided on before its
-// process was stopped, and was made as soon as it was continued. Nobody can keep
-// a process from that, but participants can tell (see package barrier).
-func (h *history) decidedBefore(c *called, nodes []*process) bool {
-	for _, p := range nodes {
-		for _, stop := range p.stops {
-			if p.name != c.by || c.since.Before(stop.to) || c.since.Sub(stop.to) > stoppedLimit {
-				continue
-			}
-			return !slices.ContainsFunc(h.after[c.branch.Step()], func(i int) bool {
-				return !h.doneBy(store.Action(i), stop.from)
-			})
+// process fell silent, to be made as soon as it woke up. Nobody can keep a process
+// from that, but participants can tell (see package barrier).
+func (h *history) decidedBefore(c *called, silences []silence) bool {
+	var taken time.Time // when its process last took the saga up
+	for _, l := range h.lines {
+		if l.by == c.by && (l.kind == "created" || l.kind == "claimed") && l.at.After(taken) && l.at.Before(c.since) {
+			taken = l.at
 		}
 	}
-	return false
+	repeated := slices.ContainsFunc(h.calls, func(a *called) bool {
+		return a.by == c.by && a.branch == c.branch && a.since.After(taken) && a.since.Before(c.since)
+	})
+	return !repeated && slices.ContainsFunc(silences, func(s silence) bool {
+		open := !slices.ContainsFunc(h.after[c.branch.Step()], func(i int) bool {
+			return !h.doneBy(store.Action(i), s.from)
+		})
+		return open && !s.from.Before(taken) && !s.to.After(c.since)
+	})
 }
 
 // doneBy reports whether a branch had succeeded by then.
@@ -373,37 +389,35 @@ func (h *history) doneBy(b store.Branch, then time.Time) bool {
 }
 
 // story tells what happened, in order.
-func (h *history) story(nodes []*process) string {
+func (h *history) story(silences map[string][]silence) string {
 	type event struct {
 		at   time.Time
 		what string
 	}
 	var events []event
-	add := func(at time.Time, format string, args ...any) {
-		events = append(events, event{at, fmt.Sprintf(format, args...)})
-	}
+	add := func(at time.Time, what ...any) { events = append(events, event{at, fmt.Sprint(what...)}) }
 	for _, l := range h.lines {
-		add(l.at, "%s %s", l.by, strings.TrimSpace(l.String()))
+		add(l.at, l.by, " ", l)
 	}
 	for _, c := range h.calls {
-		add(c.since, "%s calls %s", c.by, label(c.branch))
-		add(c.began, "%s of %s begins", label(c.branch), c.by)
-		add(c.ended, "%s of %s answers %d", label(c.branch), c.by, c.answer)
+		add(c.since, c.by, " calls ", label(c.branch))
+		add(c.began, c.by, "'s ", label(c.branch), " begins")
+		add(c.ended, c.by, "'s ", label(c.branch), " answers ", c.answer)
 	}
-	slices.SortFunc(events, func(a, b event) int { return a.at.Compare(b.at) })
-	first, last := events[0].at, events[len(events)-1].at
-	for _, p := range nodes {
-		for _, stop := range p.stops {
-			if stop.to.After(first) && stop.from.Before(last) {
-				add(stop.from, "%s is stopped", p.name)
-				add(stop.to, "%s goes on", p.name)
+	inOrder := func(a, b event) int { return a.at.Compare(b.at) }
+	first, last := slices.MinFunc(events, inOrder).at, slices.MaxFunc(events, inOrder).at
+	for by, list := range silences {
+		for _, s := range list {
+			if s.to.After(first) && s.from.Before(last) {
+				add(s.from, by, " falls silent")
+				add(s.to, by, " shows signs of life")
 			}
 		}
 	}
-	slices.SortFunc(events, func(a, b event) int { return a.at.Compare(b.at) })
+	slices.SortFunc(events, inOrder)
 	var b strings.Builder
 	for _, e := range events {
-		fmt.Fprintf(&b, "%7.1f ms  %s\n", float64(e.at.Sub(first).Microseconds())/1000, e.what)
+		fmt.Fprintf(&b, "%7.1f ms  %s\n", e.at.Sub(first).Seconds()*1000, e.what)
 	}
 	return b.String()
 }

@@ -1,7 +1,9 @@
 package saga
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -32,22 +34,19 @@ func (s *Saga) Validate() error {
 	if n := len(s.Steps); n < 1 || n > store.MaxSteps {
 		return fmt.Errorf("%w: steps: %d, must be 1 to %d", store.ErrInvalid, n, store.MaxSteps)
 	}
-	size, ordered := 0, false
+	size := 0
 	for i := range s.Steps {
 		step := &s.Steps[i]
 		if err := step.validate(); err != nil {
 			return fmt.Errorf("%w: steps[%d].%w", store.ErrInvalid, i, err)
 		}
 		size += len(step.Action) + len(step.Compensate) + len(step.Payload)
-		ordered = ordered || len(step.After) > 0
 	}
 	if size > store.MaxBodyBytes {
 		return fmt.Errorf("%w: steps: %d bytes together, at most %d", store.ErrInvalid, size, store.MaxBodyBytes)
 	}
-	if ordered {
-		if err := s.validateOrder(); err != nil {
-			return fmt.Errorf("%w: steps%w", store.ErrInvalid, err)
-		}
+	if err := s.validateOrder(); err != nil {
+		return fmt.Errorf("%w: steps%w", store.ErrInvalid, err)
 	}
 	switch {
 	case s.Timeout < 0 || s.Timeout > MaxTimeout:
@@ -96,8 +95,11 @@ func isText(s string) bool { return strings.IndexByte(s, 0) < 0 && utf8.ValidStr
 
 // validateOrder checks that every step can be reached.
 func (s *Saga) validateOrder() error {
+	if !slices.ContainsFunc(s.Steps, func(step Step) bool { return len(step.After) > 0 }) {
+		return nil
+	}
 	if !s.Concurrent {
-		return fmt.Errorf(": an order is given, but the saga is not concurrent")
+		return errors.New(".after: an order is given, but the saga is not concurrent")
 	}
 	waitsFor := make([]int, len(s.Steps)) // of each step, how many others
 	for i, step := range s.Steps {

@@ -1,0 +1,188 @@
+package webui
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"sagabench/internal/secret"
+	"sagabench/saga"
+	"sagabench/store"
+	"sagabench/store/pebblestore"
+)
+
+func TestMain(m *testing.M) {
+	gin.SetMode(gin.ReleaseMode)
+	goleak.VerifyTestMain(m)
+}
+
+const (
+	patience = 20 * time.Second // how long a test waits for what must happen
+	theToken = "the-token-of-the-tests"
+)
+
+func openPebble(t testing.TB) store.Store {
+	cfg := pebblestore.DefaultConfig()
+	cfg.Dir = t.TempDir()
+	s, err := pebblestore.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// site is a page that is served, over a coordinator that runs.
+type site struct {
+	t           testing.TB
+	ui          *UI
+	routes      *gin.Engine
+	url         string
+	branches    string // URL of participants, whose paths say what they answer
+	coordinator *saga.Coordinator
+	client      *http.Client // follows no redirects, keeps cookies
+}
+
+// start serves the page. Without a token it is open to all.
+func start(t testing.TB, s store.Store, token string) *site {
+	t.Helper()
+	participants := httptest.NewServer(http.HandlerFunc(participate))
+	t.Cleanup(participants.Close)
+	caller, err := saga.NewHTTPCaller(nil)
+	require.NoError(t, err)
+	t.Cleanup(caller.Close)
+	attempts := NewAttempts()
+	cfg := saga.DefaultConfig()
+	cfg.PollInterval = 10 * time.Millisecond
+	cfg.RetryInterval = time.Hour // what is put off stays so, until somebody asks
+	cfg.MaxRetryInterval = time.Hour
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	cfg.Observe = attempts.Observe
+	c, err := saga.New(s, caller, cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		c.Close(ctx)
+	})
+	at := &site{t: t, coordinator: c, branches: participants.URL, routes: gin.New()}
+	at.ui = New(c, s, Config{Token: secret.New(token), Attempts: attempts, Logger: cfg.Logger})
+	at.ui.Register(at.routes)
+	server := httptest.NewServer(at.routes)
+	t.Cleanup(server.Close)
+	at.url = server.URL
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	at.client = &http.Client{
+		Jar: jar, Timeout: patience, Transport: server.Client().Transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return at
+}
+
+// hostile is what a participant says who would like to take the page over.
+const hostile = `</p><script>window.taken=1</script><img src=x onerror="window.taken=1">"'&`
+
+func participate(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/refuse":
+		w.WriteHeader(http.StatusConflict)
+	case "/away":
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = io.WriteString(w, hostile)
+	case "/undecided":
+		w.WriteHeader(http.StatusTooEarly)
+	}
+}
+
+// run runs a saga to its end.
+func (at *site) run(s *saga.Saga) {
+	at.t.Helper()
+	_, err := at.coordinator.Run(at.t.Context(), s)
+	require.NoError(at.t, err)
+}
+
+// putOff submits a saga and waits until it is put off.
+func (at *site) putOff(s *saga.Saga) {
+	at.t.Helper()
+	require.NoError(at.t, at.coordinator.Submit(at.t.Context(), s))
+	at.wait(s.GID, func(info saga.Info) bool { return info.Owner == "" })
+}
+
+func (at *site) wait(gid string, until func(saga.Info) bool) {
+	at.t.Helper()
+	require.Eventually(at.t, func() bool {
+		info, err := at.coordinator.Get(at.t.Context(), gid)
+		return err == nil && until(info)
+	}, patience, 5*time.Millisecond)
+}
+
+// step calls paths of the participants; an empty one is no call.
+func (at *site) step(action, compensate string) saga.Step {
+	s := saga.Step{Payload: `"the payload"`}
+	if action != "" {
+		s.Action = at.branches + action
+	}
+	if compensate != "" {
+		s.Compensate = at.branches + compensate
+	}
+	return s
+}
+
+// answer is one that was read to its end.
+type answer struct {
+	*http.Response
+	body string
+}
+
+func (at *site) do(request *http.Request) answer {
+	at.t.Helper()
+	response, err := at.client.Do(request)
+	require.NoError(at.t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(at.t, err)
+	return answer{response, string(body)}
+}
+
+func (at *site) request(method, path string, form url.Values) *http.Request {
+	at.t.Helper()
+	request, err := http.NewRequestWithContext(at.t.Context(), method, at.url+path, strings.NewReader(form.Encode()))
+	require.NoError(at.t, err)
+	if form != nil {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	return request
+}
+
+func (at *site) get(path string) answer {
+	at.t.Helper()
+	return at.do(at.request(http.MethodGet, path, nil))
+}
+
+// page is the text of one that must be there.
+func (at *site) page(path string) string {
+	at.t.Helper()
+	a := at.get(path)
+	require.Equal(at.t, http.StatusOK, a.StatusCode, a.body)
+	return a.body
+}
+
+func (at *site) post(path string, form url.Values) answer {
+	at.t.Helper()
+	return at.do(at.request(http.MethodPost, path, form))
+}
+
+func (at *site) logIn(token string) answer {
+	at.t.Helper()
+	return at.post("/ui/login", url.Values{"token": {token}})
+}

@@ -1,0 +1,248 @@
+package webui
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"sagabench/saga"
+	"sagabench/store"
+)
+
+// sagaContent is all that the page of one saga shows.
+type sagaContent struct {
+	GID, Status, State string
+	Aborted, Held      string
+	Next               moment
+	Facts              []fact
+	Steps              []stepView
+	Attempts           []attemptView
+	MoreAttempts       int
+	Retry, Abort       bool // whether there is a button
+}
+
+type fact struct {
+	Name, Value string
+	Time        moment // instead of Value, if there is one
+}
+
+// stepView is a step with its two branches.
+type stepView struct {
+	Number             int
+	Notes              []string
+	Action, Compensate branchView
+}
+
+type branchView struct {
+	URL   string // empty: it succeeds without a call
+	State string
+	Class string // of the state: ok, bad, held, or none
+}
+
+// attemptsShown bounds the attempts of one saga that are shown, the last ones.
+const attemptsShown = 200
+
+// attemptView is one row of the timeline. Start and Width are in thousandths of
+// its span.
+type attemptView struct {
+	Branch         string
+	Outcome, Class string
+	Began          moment
+	After, Took    string
+	Reason         string
+	Start, Width   int
+}
+
+// notice is what a button's answer says, by the name that stands in the URL.
+func notice(done string) string {
+	switch done {
+	case "abort":
+		return "The abort is decided: what may have been started is being undone."
+	case "retry":
+		return "The pause is over: the saga is taken up."
+	default:
+		return ""
+	}
+}
+
+func (u *UI) showSaga(c *gin.Context) {
+	info, err := u.coordinator.Get(c.Request.Context(), c.Param("gid"))
+	if err != nil {
+		u.fail(c, err)
+		return
+	}
+	content := describe(info, time.Now())
+	content.Attempts, content.MoreAttempts = timeline(u.cfg.Attempts.of(info.GID))
+	u.show(c, http.StatusOK, pageSaga, view{
+		Title: "Saga " + info.GID, Notice: notice(c.Query("done")), Content: content,
+	})
+}
+
+func (u *UI) abort(c *gin.Context) {
+	gid := c.Param("gid")
+	u.log.Info("asked to abort a saga", "gid", gid, "from", c.Request.RemoteAddr)
+	u.demanded(c, "abort", u.coordinator.Abort(c.Request.Context(), gid, "by request, on the page"))
+}
+
+func (u *UI) retry(c *gin.Context) {
+	u.demanded(c, "retry", u.coordinator.Retry(c.Request.Context(), c.Param("gid")))
+}
+
+// demanded leads back to the saga. The gid is one that the coordinator found.
+func (u *UI) demanded(c *gin.Context, what string, err error) {
+	if err != nil {
+		u.fail(c, err)
+		return
+	}
+	c.Redirect(http.StatusSeeOther, "/ui/sagas/"+c.Param("gid")+"?done="+what)
+}
+
+func describe(info saga.Info, now time.Time) sagaContent {
+	putOff := !info.Status.Final() && info.Owner == ""
+	v := sagaContent{
+		GID: info.GID, Status: info.Status.String(), State: state(info, now), Aborted: info.State.Aborted,
+		Facts: facts(info, now),
+		Abort: info.Status == store.StatusSubmitted,
+		Retry: putOff,
+	}
+	if putOff {
+		v.Held, v.Next = info.State.Held, at(info.Due, now)
+	}
+	for i, step := range info.Saga.Steps {
+		s := stepView{Number: i + 1, Notes: stepNotes(step)}
+		s.Action = branch(info, store.Action(i), step.Action)
+		s.Compensate = branch(info, store.Compensation(i), step.Compensate)
+		v.Steps = append(v.Steps, s)
+	}
+	return v
+}
+
+func facts(info saga.Info, now time.Time) []fact {
+	s := info.Saga
+	order := "one step after another"
+	if s.Concurrent {
+		order = "steps side by side, but for those that wait for others"
+	}
+	list := []fact{
+		{Name: "Created", Time: at(info.Created, now)},
+		{Name: "Status since", Time: at(info.Updated, now)},
+		{Name: "Order", Value: order},
+	}
+	add := func(name, value string, shown bool) {
+		if shown {
+			list = append(list, fact{Name: name, Value: value})
+		}
+	}
+	add("Taken over", plural(int(info.Epoch)-1, "time"), info.Epoch > 1)
+	add("Owner", info.Owner, info.Owner != "")
+	if info.Owner != "" && !info.Status.Final() {
+		list = append(list, fact{Name: "Lease until", Time: at(info.Due, now)})
+	}
+	add("Timeout", exact(s.Timeout), s.Timeout > 0)
+	add("Timeout of a call", exact(s.RequestTimeout), s.RequestTimeout > 0)
+	add("Retry interval", exact(s.RetryInterval), s.RetryInterval > 0)
+	add("Retry limit", strconv.Itoa(s.RetryLimit), s.RetryLimit > 0)
+	add("Headers of calls", strings.Join(slices.Sorted(maps.Keys(s.Headers)), ", "), len(s.Headers) > 0)
+	add("Custom data", size(len(s.Custom)), s.Custom != "")
+	add("Stored", size(len(info.Body)), true)
+	return list
+}
+
+func stepNotes(step saga.Step) (notes []string) {
+	if len(step.After) > 0 {
+		var numbers []string
+		for _, i := range step.After {
+			numbers = append(numbers, strconv.Itoa(i+1))
+		}
+		notes = append(notes, "after "+strings.Join(numbers, ", "))
+	}
+	if step.Payload != "" {
+		notes = append(notes, size(len(step.Payload)))
+	}
+	if step.Timeout > 0 {
+		notes = append(notes, "at most "+exact(step.Timeout))
+	}
+	return notes
+}
+
+func branch(info saga.Info, b store.Branch, raw string) branchView {
+	v := branchView{URL: masked(raw), State: "not done"}
+	switch info.Marks.At(b) {
+	case store.MarkSucceeded:
+		v.State, v.Class = "succeeded", "ok"
+	case store.MarkFailed:
+		v.State, v.Class = "refused", "bad"
+	}
+	i := slices.IndexFunc(info.State.Holds, func(h saga.Hold) bool { return h.Branch == b })
+	if i < 0 || info.Status.Final() || info.Marks.At(b) != store.MarkPending {
+		return v
+	}
+	v.State, v.Class = "undecided, asked again", "held"
+	if tries := info.State.Holds[i].Tries; tries > 0 {
+		v.State = plural(tries, "failed attempt")
+	}
+	return v
+}
+
+// masked is a URL without a password in it.
+func masked(raw string) string {
+	if u, err := url.Parse(raw); err == nil && u.User != nil {
+		return u.Redacted()
+	}
+	return raw
+}
+
+// outcome names what became of an attempt, and how it looks.
+func outcome(o saga.Outcome) (name, class string) {
+	switch o {
+	case saga.Succeeded:
+		return "succeeded", "ok"
+	case saga.Failed:
+		return "refused", "bad"
+	case saga.Ongoing:
+		return "undecided", "held"
+	default:
+		return "no answer", "held"
+	}
+}
+
+// timeline places attempts between the beginning of the first and the end of the
+// last one.
+func timeline(all []attempt) (shown []attemptView, more int) {
+	slices.SortStableFunc(all, func(a, b attempt) int { return a.began.Compare(b.began) })
+	if more = max(len(all)-attemptsShown, 0); more > 0 {
+		all = all[more:]
+	}
+	if len(all) == 0 {
+		return nil, 0
+	}
+	first, last := all[0].began, time.Time{}
+	for _, a := range all {
+		if end := a.began.Add(a.took); end.After(last) {
+			last = end
+		}
+	}
+	span := cmp.Or(last.Sub(first), time.Nanosecond)
+	now := time.Now()
+	for _, a := range all {
+		v := attemptView{
+			Branch: fmt.Sprintf("step %d, %s", a.branch.Step()+1, saga.Op(a.branch)),
+			Began:  at(a.began, now), After: exact(a.began.Sub(first)), Took: exact(a.took),
+			Reason: a.reason,
+			Start:  int(1000 * a.began.Sub(first) / span),
+		}
+		v.Outcome, v.Class = outcome(a.outcome)
+		v.Width = min(max(int(1000*a.took/span), 6), 1000)
+		v.Start = min(v.Start, 1000-v.Width)
+		shown = append(shown, v)
+	}
+	return shown, more
+}
