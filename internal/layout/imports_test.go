@@ -26,6 +26,7 @@ var rules = []struct {
 	{"store/groupcommit", []string{"store"}, "batching knows no engine"},
 	{"store/redisstore", []string{"store", "lua"}, "a backend knows the contract"},
 	{"store/pebblestore", []string{"store"}, "a backend knows the contract"},
+	{"store/sqlstore", []string{"store"}, "a backend knows the contract"},
 	{"store/open", []string{"store", "store/"}, "the one package that knows all backends"},
 	{"lua", nil, "scripts are text"},
 	{"saga", []string{"store", "store/groupcommit"}, "the coordinator works over any store"},

@@ -1,0 +1,64 @@
+package sqlstore
+
+import (
+	"fmt"
+	"log/slog"
+	"regexp"
+	"time"
+
+	"sagabench/store"
+)
+
+// Config says which server to use and how.
+type Config struct {
+	// URL is mysql://user:password@host:port/database?tls=true, for MariaDB too,
+	// or postgres://user:password@host:port/database?sslmode=verify-full. On
+	// MySQL the database may be left out and is else used in place of Schema;
+	// tls may be true, false, skip-verify or preferred. On PostgreSQL the
+	// database has to exist, and the options are those of libpq.
+	URL string
+
+	// Schema is where the tables are, 1 to 32 of a-z 0-9 _, not beginning with a
+	// digit; it is made if it is missing. On MySQL it is a database.
+	Schema string
+
+	Retention time.Duration // how long finished sagas are kept; 0: not at all
+	Timeout   time.Duration // for connecting, and for a call; at least 1s
+	Conns     int           // connections at most
+
+	// Log takes what goes wrong in the background; nil drops it.
+	Log *slog.Logger
+}
+
+// DefaultConfig is a schema named sagabench. URL is left to be set.
+func DefaultConfig() Config {
+	return Config{
+		Schema:    "sagabench",
+		Retention: time.Hour,
+		Timeout:   10 * time.Second,
+		Conns:     16,
+	}
+}
+
+var validSchema = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,31}$`)
+
+func (c Config) check() (Config, error) {
+	switch {
+	case !validSchema.MatchString(c.Schema):
+		return c, fmt.Errorf("%w: schema: %q, want 1 to 32 of a-z 0-9 _, no digit first", store.ErrInvalid, c.Schema)
+	case c.Retention < 0:
+		return c, fmt.Errorf("%w: retention: %v, at least 0", store.ErrInvalid, c.Retention)
+	case c.Timeout < time.Second:
+		return c, fmt.Errorf("%w: timeout: %v, at least 1s", store.ErrInvalid, c.Timeout)
+	case c.Conns < 2:
+		return c, fmt.Errorf("%w: conns: %d, at least 2", store.ErrInvalid, c.Conns)
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}
+
+// lockWait is how long a statement waits for a lock before its transaction is
+// given up and tried again: well within the time of a call.
+func (c Config) lockWait() time.Duration { return max(c.Timeout/3, time.Second) }

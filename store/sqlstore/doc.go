@@ -1,0 +1,51 @@
+// Package sqlstore keeps sagas on a MariaDB, MySQL or PostgreSQL server: MariaDB
+// 10.3, MySQL 5.7.20, PostgreSQL 11, or later.
+//
+// # Tables
+//
+// They are in a schema of our own, which on MariaDB and MySQL is a database:
+//
+//	saga            a row for each saga
+//	saga_migration  which steps of the schema's history this one has been taken through
+//
+// A row of saga holds the record as package store describes it, and done, which
+// is whether the status is final. Of a finished saga due is when its retention
+// ends: one column, and so one index entry, serves the claim as long as the saga
+// runs and the retention afterwards. Times are milliseconds since 1970 by the
+// server's clock; no time zone has a say in them.
+//
+// What the indexes are for, and what a saga costs them:
+//
+//   - By gid, unique: every call finds its sagas by it. A saga is put in once.
+//     PostgreSQL puts it in again when due changes.
+//   - By done and due: for the claim, the retention and Stats. A saga is put in
+//     once, and moved when it is claimed, put off or ended. On PostgreSQL these
+//     are two partial indexes, and the one for the claim stays as small as what
+//     has not ended.
+//
+// InnoDB keeps rows in the order of their primary key. Were that the gid, which
+// is random, every new saga would dirty another page of a table of gigabytes. So
+// it is a number that counts up: new rows are neighbours, those that end are as
+// well, and only the small index by gid is hit at random. Every column that a
+// transition writes keeps its length, apart from the note and the owner, so
+// InnoDB changes the row in place and does not write the body again. PostgreSQL
+// writes a row anew; a body of more than about 2 KB it keeps elsewhere and does
+// not copy, and pages are left room for the new row of a mark, which then costs
+// no index anything.
+//
+// # How it writes
+//
+// One Apply is one transaction, or several where changes are many or large: one
+// INSERT of what is created; one SELECT … FOR UPDATE, in the order of the gids,
+// of what is to change, without bodies; and one statement that writes it. A batch
+// of creates is one statement without a transaction around it.
+//
+// A transaction that lost a deadlock or waited too long for a lock has had no
+// effect and is tried again, some times. Nothing else is: when a connection is
+// lost the outcome is unknown, and the caller has to look.
+//
+// # What it leaves to others
+//
+// How durable an acknowledged write is, is the server's configuration; Settings
+// says what that comes to.
+package sqlstore

@@ -1,0 +1,173 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/rand"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"sagabench/deploy/lab"
+	"sagabench/store"
+	"sagabench/store/storetest"
+)
+
+// kind is one kind of server under the same tests, which share it. Each has a
+// schema of its own.
+type kind struct {
+	name   string
+	start  func(ctx context.Context, settings map[string]string) (*lab.Server, error)
+	quick  map[string]string // settings that spare the disk
+	server *lab.Server
+}
+
+var kinds = []*kind{
+	{
+		name:  "mysql",
+		quick: map[string]string{"innodb_flush_method": "nosync"},
+		start: func(ctx context.Context, settings map[string]string) (*lab.Server, error) {
+			return lab.StartMySQL(ctx, lab.MySQLConfig{Settings: settings})
+		},
+	},
+	{
+		name:  "postgres",
+		quick: map[string]string{"fsync": "off"},
+		start: func(ctx context.Context, settings map[string]string) (*lab.Server, error) {
+			return lab.StartPostgres(ctx, lab.PostgresConfig{Settings: settings})
+		},
+	},
+}
+
+func TestMain(m *testing.M) {
+	// Every sequence makes a schema, which costs a server tens of milliseconds.
+	if err := flag.Set("rapid.checks", "25"); err != nil {
+		panic(err)
+	}
+	code := run(m)
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) int {
+	for _, k := range kinds {
+		server, err := k.start(context.Background(), k.quick)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer server.Stop()
+		k.server = server
+	}
+	return m.Run()
+}
+
+func forEach(t *testing.T, test func(t *testing.T, k *kind)) {
+	t.Parallel()
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, k)
+		})
+	}
+}
+
+// own starts a server for one test.
+func (k *kind) own(t testing.TB, settings map[string]string) *lab.Server {
+	t.Helper()
+	server, err := k.start(context.WithoutCancel(t.Context()), settings)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	return server
+}
+
+func (k *kind) config() Config { return configOf(k.server) }
+
+// configOf is a schema that nobody else has.
+func configOf(server *lab.Server) Config {
+	cfg := DefaultConfig()
+	cfg.URL = server.URL()
+	cfg.Schema = "test_" + strings.ToLower(rand.Text())
+	return cfg
+}
+
+func open(t testing.TB, cfg Config) *Store {
+	t.Helper()
+	s := openOnly(t, cfg)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// openOnly leaves it to the caller to close the store.
+func openOnly(t testing.TB, cfg Config) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), cfg)
+	require.NoError(t, err)
+	return s
+}
+
+func (k *kind) harness() storetest.Harness {
+	return storetest.Harness{
+		Open: func(t testing.TB, opts storetest.Options) store.Store {
+			cfg := k.config()
+			cfg.Retention = opts.Retention
+			return openOnly(t, cfg)
+		},
+		Reopen: func(t testing.TB, s store.Store) store.Store {
+			require.NoError(t, s.Close())
+			return openOnly(t, s.(*Store).cfg)
+		},
+	}
+}
+
+func TestStore(t *testing.T) {
+	forEach(t, func(t *testing.T, k *kind) { storetest.Run(t, k.harness()) })
+}
+
+func TestStore_Model(t *testing.T) {
+	forEach(t, func(t *testing.T, k *kind) { storetest.RunModel(t, k.harness()) })
+}
+
+// BenchmarkStore runs on servers that sync every commit.
+func BenchmarkStore(b *testing.B) {
+	for _, k := range kinds {
+		b.Run(k.name, func(b *testing.B) {
+			durable := *k
+			durable.server = k.own(b, nil)
+			storetest.Benchmark(b, durable.harness())
+		})
+	}
+}
+
+// The changes of these tests are about sagas of two steps, known by a number.
+
+func gid(n int) string { return fmt.Sprintf("saga-%d", n) }
+
+func create(n int) *store.Create {
+	return &store.Create{GID: gid(n), Body: []byte(`{"steps":[{},{}]}`), Steps: 2, Owner: "test"}
+}
+
+func mark(n int) *store.Transition {
+	return &store.Transition{
+		GID: gid(n), Epoch: 1, From: store.StatusSubmitted, To: store.StatusSubmitted,
+		Marks: []store.SetMark{{Branch: 0, Mark: store.MarkSucceeded}},
+	}
+}
+
+func finish(n int) *store.Transition {
+	return &store.Transition{GID: gid(n), Epoch: 1, From: store.StatusSubmitted, To: store.StatusSucceeded}
+}
+
+func requireApplied(t *testing.T, s store.Applier, changes ...store.Change) {
+	t.Helper()
+	for i, err := range s.Apply(context.WithoutCancel(t.Context()), changes) {
+		require.NoError(t, err, "change %d", i)
+	}
+}

@@ -1,0 +1,99 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sagabench/store"
+)
+
+const (
+	sweepEvery = time.Second
+	// sweepLimit is how many sagas one statement drops: few enough that it holds
+	// its locks for milliseconds.
+	sweepLimit = 500
+)
+
+// startSweeping drops what is past its retention, until Close.
+func (s *Store) startSweeping() {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stopSweeping = cancel
+	s.sweeping.Go(func() {
+		ticker := time.NewTicker(sweepEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			// An error costs no more than a second: whatever is left is seen as gone.
+			if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
+				s.cfg.Log.Error("drop sagas that are past their retention", "store", s.address, "error", err)
+			}
+		}
+	})
+}
+
+// sweep drops all that is past its retention, a little at a time.
+func (s *Store) sweep(ctx context.Context) error {
+	for {
+		limited, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+		var dropped int64
+		err := s.persist(limited, func() (err error) {
+			dropped, err = s.dialect.sweep(s.db.WithContext(limited), sweepLimit)
+			return err
+		})
+		cancel()
+		if err != nil || dropped < sweepLimit {
+			return err
+		}
+	}
+}
+
+// Wipe implements store.Wiper.
+func (s *Store) Wipe(ctx context.Context) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.calls.RUnlock()
+	if err := s.db.WithContext(ctx).Exec("TRUNCATE TABLE saga").Error; err != nil {
+		return s.failure(ctx, "wipe", err)
+	}
+	return nil
+}
+
+// maxFindings bounds what Verify reads of what is wrong.
+const maxFindings = 1000
+
+// Verify implements store.Verifier. That an index holds what the table does is
+// the server's affair; ours is that done, which decides what due means, follows
+// from the status.
+func (s *Store) Verify(ctx context.Context) ([]string, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.calls.RUnlock()
+	var rows []row
+	err := s.db.WithContext(ctx).Select("gid", "status", "done").
+		Where("status NOT IN ('s', 'a', 'S', 'F') OR done <> (status IN ('S', 'F')) OR epoch < 1 OR due < created").
+		Limit(maxFindings).Find(&rows).Error
+	if err != nil {
+		return nil, s.failure(ctx, "verify", err)
+	}
+	var findings []string
+	for _, r := range rows {
+		switch status := store.Status(r.Status[0]); {
+		case !status.Valid():
+			findings = append(findings, fmt.Sprintf("%s: %v is no status", r.GID, status))
+		case status.Final() && !r.Done:
+			findings = append(findings, r.GID+": ended, and still in the due index")
+		case !status.Final() && r.Done:
+			findings = append(findings, r.GID+": unfinished, and expires")
+		default:
+			findings = append(findings, r.GID+": its epoch or its due time cannot be")
+		}
+	}
+	return findings, nil
+}

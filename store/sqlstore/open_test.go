@@ -1,0 +1,181 @@
+package sqlstore
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/store"
+)
+
+func TestOpen_RefusesWhatIsInvalid(t *testing.T) {
+	t.Parallel()
+	for says, change := range map[string]func(*Config){
+		"schema":      func(c *Config) { c.Schema = "a;b" },
+		"retention":   func(c *Config) { c.Retention = -1 },
+		"timeout":     func(c *Config) { c.Timeout = time.Millisecond },
+		"conns":       func(c *Config) { c.Conns = 1 },
+		"url: scheme": func(c *Config) { c.URL = "redis://u:letmein@h" },
+		"url: want":   func(c *Config) { c.URL = "mysql://u:letmein%@h/" },
+		"url: host":   func(c *Config) { c.URL = "mysql://u:letmein@/d" },
+		"url: user":   func(c *Config) { c.URL = "mysql://h/d" },
+		"url: data":   func(c *Config) { c.URL = "mysql://u:letmein@h/a-b" },
+		"url: tls":    func(c *Config) { c.URL = "mysql://u:letmein@h/?tls=perhaps" },
+		"url: option": func(c *Config) { c.URL = "mysql://u:letmein@h/?allowAllFiles=true" },
+		"url: frag":   func(c *Config) { c.URL = "mysql://u:letmein@h/#x" },
+		"sslmode":     func(c *Config) { c.URL = "postgres://u:letmein@h/d?sslmode=perhaps" },
+		"99999":       func(c *Config) { c.URL = "postgres://u:letmein@h:99999/d" },
+	} {
+		cfg := DefaultConfig()
+		cfg.URL = "mysql://u:letmein@127.0.0.1:1/"
+		change(&cfg)
+		_, err := Open(t.Context(), cfg)
+		require.ErrorIs(t, err, store.ErrInvalid, says)
+		require.ErrorContains(t, err, says)
+		require.NotContains(t, err.Error(), "letmein")
+	}
+}
+
+func TestOpen_SaysWhyItCannotConnect(t *testing.T) {
+	forEach(t, func(t *testing.T, k *kind) {
+		server, option := k.server, "?tls=false"
+		if k.name == "postgres" {
+			hba := filepath.Join(t.TempDir(), "pg_hba.conf")
+			rules := "host all postgres all trust\nhost all all all scram-sha-256\n"
+			require.NoError(t, os.WriteFile(hba, []byte(rules), 0o644))
+			require.NoError(t, os.Chmod(filepath.Dir(hba), 0o755))
+			server, option = k.own(t, map[string]string{"fsync": "off", "hba_file": hba}), "?sslmode=disable"
+		}
+		admin := open(t, configOf(server))
+		user := admin.cfg.Schema
+		create := "CREATE USER " + user + " IDENTIFIED BY 'letmein'"
+		if k.name == "postgres" {
+			create = "CREATE ROLE " + user + " LOGIN PASSWORD 'letmein'"
+		}
+		require.NoError(t, admin.db.Exec(create).Error)
+		for _, tt := range []struct{ login, address, database, says string }{
+			{user + ":letmein", "127.0.0.1:1", "postgres", "127.0.0.1:1"},
+			{user + ":letmein2", server.Addr(), "postgres", user},
+			{"nobody:letmein", server.Addr(), "postgres", "nobody"},
+			{user + ":letmein", server.Addr(), "not_there", "not_there"},
+			{user + ":letmein", server.Addr(), "postgres", "denied"}, // no right to create
+		} {
+			cfg := configOf(server)
+			cfg.URL = k.name + "://" + tt.login + "@" + tt.address + "/" + tt.database + option
+			_, err := Open(t.Context(), cfg)
+			require.ErrorContains(t, err, tt.says, cfg.URL)
+			require.NotContains(t, err.Error(), "letmein")
+			require.NotContains(t, err.Error(), "\n")
+		}
+	})
+}
+
+func TestOpen_OfManyAtOnce_MakesOneSchema(t *testing.T) {
+	forEach(t, func(t *testing.T, k *kind) {
+		cfg := k.config()
+		cfg.Conns = 2
+		stores := make([]*Store, 6)
+		errs := make([]error, len(stores))
+		var opening sync.WaitGroup
+		for i := range stores {
+			opening.Go(func() { stores[i], errs[i] = Open(context.WithoutCancel(t.Context()), cfg) })
+		}
+		opening.Wait()
+		for i, s := range stores {
+			require.NoError(t, errs[i])
+			requireApplied(t, s, create(i))
+		}
+		var steps []migration
+		require.NoError(t, stores[0].db.Find(&steps).Error)
+		require.Len(t, steps, len(stores[0].dialect.migrations()))
+		for _, s := range stores {
+			require.NoError(t, s.Close())
+		}
+	})
+}
+
+func TestOpen_LeavesTablesThatAreNotOurs(t *testing.T) {
+	forEach(t, func(t *testing.T, k *kind) {
+		cfg := k.config()
+		s := open(t, cfg)
+		requireApplied(t, s, create(1))
+		require.NoError(t, s.db.Exec("DROP TABLE saga_migration").Error)
+		_, err := Open(t.Context(), cfg)
+		require.ErrorIs(t, err, store.ErrUnsafe)
+		require.ErrorContains(t, err, "not ours")
+		_, err = s.Get(t.Context(), gid(1))
+		require.NoError(t, err)
+	})
+}
+
+func TestOpen_RefusesANewerSchema(t *testing.T) {
+	forEach(t, func(t *testing.T, k *kind) {
+		cfg := k.config()
+		s := open(t, cfg)
+		require.NoError(t, s.db.Create(&migration{Version: 1000}).Error)
+		_, err := Open(t.Context(), cfg)
+		require.ErrorIs(t, err, store.ErrUnsafe)
+		require.ErrorContains(t, err, "1000")
+	})
+}
+
+func TestJudgeVersion_KnowsWhatServersCan(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]string{
+		"10.11.19-MariaDB-0+deb12u1": " SKIP LOCKED",
+		"5.5.5-10.6.1-MariaDB":       " SKIP LOCKED",
+		"10.5.9-MariaDB":             "",
+		"8.0.36":                     " SKIP LOCKED",
+		"5.7.44-log":                 "",
+		"5.5.5-10.2.1-MariaDB":       "refused",
+		"5.6.51":                     "refused",
+		"unknown":                    "refused",
+	} {
+		d := mysqlDialect{version: version}
+		var got string
+		if err := d.judgeVersion(); err != nil {
+			got = "refused"
+			require.ErrorContains(t, err, version)
+		} else {
+			got = d.skipLocked
+		}
+		require.Equal(t, want, got, version)
+	}
+}
+
+func TestSettings_ReadTheDurabilityClass(t *testing.T) {
+	t.Parallel()
+	type values = map[string]string
+	require.Equal(t, store.D3, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", "log_bin": "OFF"}))
+	require.Equal(t, store.D3, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", "log_bin": "ON", "sync_binlog": "1"}))
+	require.Equal(t, store.D2, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", "log_bin": "ON", "sync_binlog": "0"}))
+	require.Equal(t, store.D2, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "2", "log_bin": "OFF"}))
+	require.Equal(t, store.D2, mysqlDurability(values{}), "the lower class when it is not known")
+	require.Equal(t, store.D1, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", "innodb_flush_method": "nosync"}))
+
+	pg := func(fsync, commit, pages, standbys string) store.Durability {
+		return postgresDurability(values{
+			"fsync": fsync, "synchronous_commit": commit, "full_page_writes": pages, "synchronous_standby_names": standbys,
+		})
+	}
+	require.Equal(t, store.D3, pg("on", "on", "on", ""))
+	require.Equal(t, store.D3, pg("on", "local", "on", "*"))
+	require.Equal(t, store.D4, pg("on", "on", "on", "*"))
+	require.Equal(t, store.D2, pg("on", "off", "on", "*"))
+	require.Equal(t, store.D2, pg("on", "on", "off", ""))
+	require.Equal(t, store.D1, pg("off", "on", "on", ""))
+
+	for _, k := range kinds {
+		s := open(t, k.config())
+		got, err := s.Settings(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, k.name, got.Driver)
+		require.Equal(t, store.D1, got.Durability, "%v", got.Values)
+		require.GreaterOrEqual(t, len(got.Values), 6, "%v", got.Values)
+	}
+}

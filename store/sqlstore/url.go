@@ -1,0 +1,80 @@
+package sqlstore
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+)
+
+// parseURL reads Config.URL. The address is for messages. No error quotes the
+// URL: it holds the password.
+func parseURL(text string) (d dialect, address string, err error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, "", errors.New("want mysql:// or postgres://user:password@host:port/database, with what is special in a password as %XX")
+	}
+	switch {
+	case u.Scheme != "mysql" && u.Scheme != "postgres" && u.Scheme != "postgresql":
+		return nil, "", fmt.Errorf("scheme: %q, want mysql or postgres", u.Scheme)
+	case u.Hostname() == "":
+		return nil, "", errors.New("host: there is none")
+	case u.User.Username() == "":
+		return nil, "", errors.New("user: there is none")
+	case u.Fragment != "":
+		return nil, "", errors.New("fragment: there is no use for one")
+	}
+	if u.Scheme == "mysql" {
+		d, err = parseMySQL(u)
+		return d, "mysql at " + u.Host, err
+	}
+	d, err = parsePostgres(u)
+	return d, "postgres at " + u.Host, err
+}
+
+func parseMySQL(u *url.URL) (*mysqlDialect, error) {
+	cfg := mysql.NewConfig()
+	cfg.User = u.User.Username()
+	cfg.Passwd, _ = u.User.Password()
+	cfg.Net = "tcp"
+	cfg.Addr = u.Host
+	if u.Port() == "" {
+		cfg.Addr = net.JoinHostPort(u.Hostname(), "3306")
+	}
+	database := strings.TrimPrefix(u.Path, "/")
+	if database != "" && !validSchema.MatchString(database) {
+		return nil, fmt.Errorf("database: %q, want 1 to 32 of a-z 0-9 _, no digit first", database)
+	}
+	for name, values := range u.Query() {
+		if name != "tls" {
+			return nil, fmt.Errorf("option: %q, the only one is tls", name)
+		}
+		cfg.TLSConfig = values[0]
+		if !slices.Contains([]string{"true", "false", "skip-verify", "preferred"}, cfg.TLSConfig) {
+			return nil, fmt.Errorf("tls: %q, want true, false, skip-verify or preferred", cfg.TLSConfig)
+		}
+	}
+	return &mysqlDialect{client: cfg, database: database}, nil
+}
+
+func parsePostgres(u *url.URL) (*postgresDialect, error) {
+	cfg, err := pgx.ParseConfig(u.String())
+	if err != nil {
+		// What is left to be wrong is an option; the error's own text begins with
+		// the URL.
+		if inner := errors.Unwrap(err); inner != nil {
+			err = inner
+		}
+		message := err.Error()
+		if password, _ := u.User.Password(); password != "" {
+			message = strings.ReplaceAll(message, password, "***")
+		}
+		return nil, fmt.Errorf("option: %s", message)
+	}
+	return &postgresDialect{client: cfg}, nil
+}
