@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the servers that the tests start. Where it cannot, it says what to
+# Installs the servers, and the browser, that the tests start. Where it cannot, it says what to
 # install and fails. When all are there it does nothing.
 set -eu
 
@@ -25,6 +25,7 @@ done <<END
 redis-server redis-server redis
 mariadbd|mysqld mariadb-server mariadb
 postgres postgresql postgresql@17
+chromium chromium chromium
 END
 [ -n "$missing" ] || exit 0
 

@@ -75,7 +75,9 @@
 //   - A change is durable before anything that depends on it is called.
 //   - A saga belongs to one coordinator at a time. Whoever takes it over raises
 //     its epoch, and the store refuses the former owner's writes from then on.
-//     A call is only begun when it must end before the lease does.
+//     A call is only begun when it must end before the lease does. A process that
+//     is stopped just before it calls may still do so when it is continued, long
+//     after: participants need the barrier for that (package barrier).
 //   - A branch may be called more than once, after a crash or a lost answer; at
 //     most one call per crash and branch under way. Participants must be
 //     idempotent.

@@ -4,12 +4,15 @@
 // two alike.
 //
 // A setting redis.url is the environment's SAGABENCH_REDIS_URL. A key or variable
-// that is none of ours is an error, for it is most likely a misspelt one.
+// that is none of ours is an error, for it is most likely a misspelt one. Errors
+// never hold the value of a secret.
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +22,8 @@ import (
 	"github.com/knadh/koanf/providers/rawbytes"
 	"github.com/knadh/koanf/providers/structs"
 	"github.com/knadh/koanf/v2"
+
+	"sagabench/internal/secret"
 )
 
 // EnvPrefix begins every variable that is a setting.
@@ -34,19 +39,20 @@ type Options struct {
 		Sync bool   `koanf:"sync"`
 	} `koanf:"pebble"`
 	Redis struct {
-		URL     string        `koanf:"url"`
+		URL     secret.Text   `koanf:"url,omitnested"`
 		Prefix  string        `koanf:"prefix"`
 		Shards  int           `koanf:"shards"`
 		Timeout time.Duration `koanf:"timeout"`
 		Conns   int           `koanf:"conns"`
 	} `koanf:"redis"`
 	Coordinator struct {
-		Lease          time.Duration `koanf:"lease"`
-		RequestTimeout time.Duration `koanf:"request_timeout"`
-		RetryInterval  time.Duration `koanf:"retry_interval"`
-		PollInterval   time.Duration `koanf:"poll_interval"`
-		MaxRecovering  int           `koanf:"max_recovering"`
-		BranchAllow    []string      `koanf:"branch_allow"`
+		Lease            time.Duration `koanf:"lease"`
+		RequestTimeout   time.Duration `koanf:"request_timeout"`
+		RetryInterval    time.Duration `koanf:"retry_interval"`
+		MaxRetryInterval time.Duration `koanf:"max_retry_interval"`
+		PollInterval     time.Duration `koanf:"poll_interval"`
+		MaxRecovering    int           `koanf:"max_recovering"`
+		BranchAllow      []string      `koanf:"branch_allow"`
 	} `koanf:"coordinator"`
 	GroupCommit struct {
 		MaxBatch int           `koanf:"max_batch"`
@@ -55,9 +61,13 @@ type Options struct {
 		Timeout  time.Duration `koanf:"timeout"`
 	} `koanf:"group_commit"`
 	Server struct {
-		Listen string `koanf:"listen"`
-		Public bool   `koanf:"public"`
-		Pprof  bool   `koanf:"pprof"`
+		Listen         string      `koanf:"listen"`
+		Token          secret.Text `koanf:"token,omitnested"`
+		TokenFile      string      `koanf:"token_file"`
+		AdminToken     secret.Text `koanf:"admin_token,omitnested"`
+		AdminTokenFile string      `koanf:"admin_token_file"`
+		MaxConns       int         `koanf:"max_conns"`
+		Pprof          bool        `koanf:"pprof"`
 	} `koanf:"server"`
 	Load struct {
 		InFlight int           `koanf:"in_flight"`
@@ -74,13 +84,15 @@ type Options struct {
 }
 
 // Load returns the defaults with the file, unless its name is empty, and then
-// the environment laid over them. Errors name the file or variable and the key.
+// the environment laid over them, and the tokens that are in files of their own.
+// Errors name the file or variable and the key.
 func Load(defaults Options, file string, environ []string) (Options, error) {
-	merged := koanf.New(".")
-	if err := merged.Load(structs.Provider(defaults, "koanf"), nil); err != nil {
+	all := koanf.New(".")
+	if err := all.Load(structs.Provider(defaults, "koanf"), nil); err != nil {
 		return Options{}, fmt.Errorf("the defaults: %w", err)
 	}
-	known := merged.Keys()
+	known := all.Keys()
+	merged := koanf.New(".")
 	if file != "" {
 		if err := loadFile(merged, known, file); err != nil {
 			return Options{}, fmt.Errorf("%s: %w", file, err)
@@ -89,18 +101,42 @@ func Load(defaults Options, file string, environ []string) (Options, error) {
 	if err := loadEnvironment(merged, known, environ); err != nil {
 		return Options{}, err
 	}
-	var o Options
+	o := defaults
 	err := merged.UnmarshalWithConf("", &o, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
 		TagName:          "koanf",
 		WeaklyTypedInput: true, // the environment knows only text
 		DecodeHook: mapstructure.ComposeDecodeHookFunc(
-			mapstructure.StringToTimeDurationHookFunc(), mapstructure.StringToSliceHookFunc(",")),
+			mapstructure.StringToTimeDurationHookFunc(), mapstructure.StringToSliceHookFunc(","),
+			decodeSecret),
 		Result: &o,
 	}})
 	if err != nil {
 		return Options{}, fmt.Errorf("configuration: %s", strings.Join(strings.Fields(err.Error()), " "))
 	}
+	for _, t := range []struct {
+		key, file string
+		token     *secret.Text
+	}{
+		{"server.token", o.Server.TokenFile, &o.Server.Token},
+		{"server.admin_token", o.Server.AdminTokenFile, &o.Server.AdminToken},
+	} {
+		if err := completeToken(t.key, t.file, t.token); err != nil {
+			return Options{}, err
+		}
+	}
 	return o, nil
+}
+
+// decodeSecret makes secrets of text.
+func decodeSecret(_, to reflect.Type, value any) (any, error) {
+	if to != reflect.TypeFor[secret.Text]() {
+		return value, nil
+	}
+	text, ok := value.(string)
+	if !ok {
+		return nil, errors.New("is no text: write it in quotes")
+	}
+	return secret.New(text), nil
 }
 
 func loadFile(into *koanf.Koanf, known []string, file string) error {

@@ -50,7 +50,7 @@ func New(c *saga.Coordinator, s store.Store, cfg Config) *UI {
 		u.cfg.Attempts = NewAttempts()
 	}
 	for _, name := range []string{pageOverview, pageList, pageSaga, pageLogin, pageProblem} {
-		t := template.New("layout.html").Funcs(template.FuncMap{"size": size, "plural": plural})
+		t := template.New("layout.html").Funcs(template.FuncMap{"plural": plural})
 		u.pages[name] = template.Must(t.ParseFS(files, "page/layout.html", "page/"+name))
 	}
 	return u

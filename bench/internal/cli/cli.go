@@ -84,14 +84,15 @@ bench STORE is bench serve STORE. A store is pebble, pebble:DIR, redis (as
 configured), or redis://[user:password@]host:port[/db], rediss:// for TLS.`,
 		Example: `  bench                                   the main job, on the embedded store
   bench run redis --start --duration 30s  the same on a Redis started for it
-  bench redis                             a bench server, and how to drive it`,
+  bench redis                             a bench server, and how to drive it
+  bench coordinator redis                 the coordinator alone, for dtm's clients`,
 		Args:              cobra.MaximumNArgs(1),
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return a.serve(cmd.Context(), args[0])
+				return a.serve(cmd.Context(), args[0], true)
 			}
 			return a.run(cmd.Context(), "pebble", false)
 		},
@@ -100,7 +101,7 @@ configured), or redis://[user:password@]host:port[/db], rediss:// for TLS.`,
 	a.loadFlags(root)
 	a.scenarioFlags(root)
 	a.serverFlags(root)
-	root.AddCommand(a.serveCommand(), a.runCommand(), a.loadCommand(), a.checkCommand())
+	root.AddCommand(a.serveCommand(), a.coordinatorCommand(), a.runCommand(), a.loadCommand(), a.checkCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
 	return root
 }

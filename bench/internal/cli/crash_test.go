@@ -78,7 +78,7 @@ func TestServe_RedisRestartedUnderLoad(t *testing.T) {
 func drive(t *testing.T, url, dir string, duration time.Duration, halfWay func()) load.Result {
 	t.Helper()
 	cfg := load.Default()
-	cfg.Targets = []string{url + "/bench/saga"}
+	cfg.Targets = []load.Target{{URL: url + "/bench/saga"}}
 	cfg.InFlight = 16
 	cfg.Warmup = 0
 	cfg.Duration = duration

@@ -14,26 +14,36 @@ import (
 )
 
 func (a *app) loadCommand() *cobra.Command {
-	targets := ""
+	targets, protocol := "", string(trial.ProtocolBench)
 	cmd := &cobra.Command{
 		Use:   "load [STORE] --target URL,...",
-		Short: "Drive bench servers that already run, and report",
-		Long: `Drive bench servers that already run, and report.
+		Short: "Drive servers that already run, and report",
+		Long: `Drive servers that already run, and report: bench servers, or, with
+--protocol dtm, any that speak dtm's HTTP API, as bench coordinator and dtm do.
+Each request then submits a saga with a gid of its own and waits for its end; its
+branches are empty, or those of a bench server that is the target.
 
-With the store that is behind them (a Redis; its prefix as configured), its costs
-are measured and it is audited afterwards.`,
+With the store that is behind them (a Redis that sagas of ours are in; its prefix
+as configured), its costs are measured and it is audited afterwards. A token that
+is configured (SAGABENCH_SERVER_TOKEN) is shown to the servers.`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.load(cmd.Context(), targets, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.load(cmd.Context(), targets, trial.Protocol(protocol), args)
+		},
 	}
-	cmd.Flags().StringVar(&targets, "target", "", "URLs of bench servers, as http://10.0.0.1:8080, separated by commas")
+	cmd.Flags().StringVar(&targets, "target", "", "URLs of servers, as http://10.0.0.1:8080, separated by commas")
+	cmd.Flags().StringVar(&protocol, "protocol", protocol, "of the servers: bench, or dtm for dtm's HTTP API")
 	a.loadFlags(cmd)
 	a.scenarioFlags(cmd)
 	return cmd
 }
 
-func (a *app) load(ctx context.Context, targets string, stores []string) error {
+func (a *app) load(ctx context.Context, targets string, protocol trial.Protocol, stores []string) error {
 	if targets == "" {
-		return errors.New("--target: which bench servers? bench STORE starts one and prints its URL")
+		return errors.New("--target: which servers? bench STORE starts one and prints its URL")
+	}
+	if err := protocol.Validate(); err != nil {
+		return err
 	}
 	driver := "load"
 	var target *open.Target
@@ -51,6 +61,7 @@ func (a *app) load(ctx context.Context, targets string, stores []string) error {
 	if err != nil {
 		return err
 	}
+	cfg.Protocol = protocol
 	return a.try(cfg, func(cfg trial.Config) (report.Summary, error) {
 		return trial.Load(ctx, cfg, strings.Split(targets, ","), target)
 	})

@@ -76,25 +76,31 @@ func (p program) files() []string {
 	return names
 }
 
-// running is bench serve, running.
+// running is a server, running.
 type running struct {
 	program
-	cmd *exec.Cmd
-	url string
-	out *lines
+	cmd      *exec.Cmd
+	url      string
+	out, err *lines
 }
 
 // serve starts a bench server, and stops it when the test ends.
 func (p program) serve(args ...string) *running {
 	p.t.Helper()
-	s := &running{program: p, cmd: p.command(append([]string{"serve"}, args...)...), out: newLines()}
-	s.cmd.Stdout, s.cmd.Stderr = s.out, os.Stderr
+	return p.start(append([]string{"serve"}, args...)...)
+}
+
+// start starts a server.
+func (p program) start(args ...string) *running {
+	p.t.Helper()
+	s := &running{program: p, cmd: p.command(args...), out: newLines(), err: newLines()}
+	s.cmd.Stdout, s.cmd.Stderr = s.out, s.err
 	require.NoError(p.t, s.cmd.Start())
 	p.t.Cleanup(func() { s.stop() })
 	ctx, cancel := context.WithTimeout(p.t.Context(), 30*time.Second)
 	defer cancel()
 	line, err := s.out.find(ctx, servingPrefix)
-	require.NoError(p.t, err, "the server did not start")
+	require.NoError(p.t, err, "the server did not start: %v", s.err)
 	s.url = strings.TrimPrefix(line, servingPrefix)
 	return s
 }

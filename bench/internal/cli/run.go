@@ -106,6 +106,7 @@ func (a *app) trialConfig(driver string) (trial.Config, error) {
 		Command:  a.command(),
 		Dir:      a.out,
 		Scenario: a.scenario(),
+		Token:    a.options.Server.Token,
 		Load:     load,
 	}
 	if cfg.Dir == "" {

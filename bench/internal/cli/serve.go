@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -15,25 +16,36 @@ func (a *app) serveCommand() *cobra.Command {
 		Use:   "serve STORE",
 		Short: "Run the bench server of an app host, and print how to drive it",
 		Args:  exactlyOneStore,
-		RunE:  func(cmd *cobra.Command, args []string) error { return a.serve(cmd.Context(), args[0]) },
+		RunE:  func(cmd *cobra.Command, args []string) error { return a.serve(cmd.Context(), args[0], true) },
 	}
 	a.serverFlags(cmd)
 	a.scenarioFlags(cmd)
 	return cmd
 }
 
-func (a *app) serve(ctx context.Context, name string) error {
+func (a *app) coordinatorCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "coordinator STORE",
+		Short: "Run the saga coordinator alone, behind dtm's HTTP API",
+		Long: `Run the saga coordinator alone, behind dtm's HTTP API: programs that drive dtm's
+sagas drive it unchanged. It also serves /ui, /metrics and /healthz.
+
+It listens on this machine only, unless there is a token: an address that other
+machines reach needs one, in SAGABENCH_SERVER_TOKEN or server.token_file.`,
+		Args: exactlyOneStore,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.serve(cmd.Context(), args[0], false) },
+	}
+	a.serverFlags(cmd)
+	return cmd
+}
+
+// serve runs a server, with or without the bench's endpoints, until ctx ends.
+func (a *app) serve(ctx context.Context, name string, bench bool) error {
 	target, err := a.standingTarget(name)
 	if err != nil {
 		return err
 	}
-	cfg := server.DefaultConfig()
-	cfg.Listen = a.options.Server.Listen
-	cfg.Public = a.options.Server.Public
-	cfg.Pprof = a.options.Server.Pprof
-	cfg.BranchAllow = a.options.Coordinator.BranchAllow
-	cfg.Scenario = a.scenario()
-
+	cfg := a.serverConfig(bench)
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
 	target.Config.Pebble.Log = log
 	listener, err := server.Listen(cfg) // before the store is touched
@@ -56,9 +68,30 @@ func (a *app) serve(ctx context.Context, name string) error {
 	}
 	fmt.Fprintf(a.stdout, "%s %s, %s: %s\n", settings.Driver, settings.Version, settings.Durability, settings.Durability.Meaning())
 	fmt.Fprintf(a.stdout, "%s%s\n", servingPrefix, srv.URL())
-	fmt.Fprintf(a.stdout, "drive it:  %s\n", server.VegetaCommand(srv.URL(), cfg.Scenario.Query(), a.options.Load.InFlight))
-	fmt.Fprintf(a.stdout, "watch it:  curl %s/metrics\n", srv.URL())
+	if bench {
+		fmt.Fprintf(a.stdout, "drive it:  %s\n", server.VegetaCommand(srv.URL(), cfg.Scenario.Query(), a.options.Load.InFlight, cfg.Token.IsSet()))
+	} else {
+		fmt.Fprintf(a.stdout, "use it:    dtm's clients take %s/api/dtmsvr\n", srv.URL())
+	}
+	fmt.Fprintf(a.stdout, "watch it:  %s/ui and %[1]s/metrics\n", srv.URL())
 	return srv.Run(ctx)
+}
+
+func (a *app) serverConfig(bench bool) server.Config {
+	o := a.options
+	cfg := server.DefaultConfig()
+	cfg.Listen = cmp.Or(o.Server.Listen, server.ListenCoordinator)
+	if bench {
+		cfg.Listen = cmp.Or(o.Server.Listen, server.ListenBench)
+	}
+	cfg.Bench = bench
+	cfg.Pprof = o.Server.Pprof
+	cfg.Token = o.Server.Token
+	cfg.AdminToken = o.Server.AdminToken
+	cfg.MaxConns = o.Server.MaxConns
+	cfg.BranchAllow = o.Coordinator.BranchAllow
+	cfg.Scenario = a.scenario()
+	return cfg
 }
 
 // servingPrefix begins the line by which bench run learns where its child

@@ -12,6 +12,7 @@ import (
 	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/server"
 	"sagabench/internal/config"
+	"sagabench/internal/secret"
 	"sagabench/saga"
 	"sagabench/store/open"
 	"sagabench/store/pebblestore"
@@ -24,7 +25,7 @@ func defaults() config.Options {
 	r, p, s, v, l := redisstore.DefaultConfig(), pebblestore.DefaultConfig(), saga.DefaultConfig(), server.DefaultConfig(), load.Default()
 	o.Store.Retention = r.Retention
 	o.Pebble.Sync = p.Sync
-	o.Redis.URL = r.URL
+	o.Redis.URL = secret.New(r.URL)
 	o.Redis.Prefix = r.Prefix
 	o.Redis.Shards = r.Shards
 	o.Redis.Timeout = r.Timeout
@@ -32,6 +33,7 @@ func defaults() config.Options {
 	o.Coordinator.Lease = s.Lease
 	o.Coordinator.RequestTimeout = s.RequestTimeout
 	o.Coordinator.RetryInterval = s.RetryInterval
+	o.Coordinator.MaxRetryInterval = s.MaxRetryInterval
 	o.Coordinator.PollInterval = s.PollInterval
 	o.Coordinator.MaxRecovering = s.MaxRecovering
 	o.Coordinator.BranchAllow = []string{}
@@ -39,8 +41,7 @@ func defaults() config.Options {
 	o.GroupCommit.MaxQueue = s.Commit.MaxQueue
 	o.GroupCommit.Flushers = s.Commit.Flushers
 	o.GroupCommit.Timeout = s.Commit.Timeout
-	o.Server.Listen = v.Listen
-	o.Server.Public = v.Public
+	o.Server.MaxConns = v.MaxConns
 	o.Server.Pprof = v.Pprof
 	o.Load.InFlight = l.InFlight
 	o.Load.Duration = l.Duration
@@ -90,7 +91,7 @@ func (a *app) scenarioFlags(cmd *cobra.Command) {
 
 func (a *app) serverFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&a.options.Server.Listen, "listen", a.options.Server.Listen, "HOST:PORT of the bench server; port 0: any that is free")
+	f.StringVar(&a.options.Server.Listen, "listen", a.options.Server.Listen, "HOST:PORT of the server (default "+server.ListenBench+", of bench coordinator "+server.ListenCoordinator+"); port 0: any that is free")
 	f.BoolVar(&a.options.Server.Pprof, "pprof", a.options.Server.Pprof, "serve profiles under /debug/pprof")
 }
 
@@ -114,7 +115,7 @@ func (a *app) openConfig() open.Config {
 	o := a.options
 	return open.Config{
 		Redis: redisstore.Config{
-			URL: o.Redis.URL, Prefix: o.Redis.Prefix, Shards: o.Redis.Shards,
+			URL: o.Redis.URL.Reveal(), Prefix: o.Redis.Prefix, Shards: o.Redis.Shards,
 			Retention: o.Store.Retention, Timeout: o.Redis.Timeout, Conns: o.Redis.Conns,
 		},
 		Pebble: pebblestore.Config{Dir: o.Pebble.Dir, Sync: o.Pebble.Sync, Retention: o.Store.Retention},
@@ -127,6 +128,7 @@ func (a *app) sagaConfig() saga.Config {
 	cfg.Lease = o.Coordinator.Lease
 	cfg.RequestTimeout = o.Coordinator.RequestTimeout
 	cfg.RetryInterval = o.Coordinator.RetryInterval
+	cfg.MaxRetryInterval = o.Coordinator.MaxRetryInterval
 	cfg.PollInterval = o.Coordinator.PollInterval
 	cfg.MaxRecovering = o.Coordinator.MaxRecovering
 	cfg.Commit.MaxBatch = o.GroupCommit.MaxBatch

@@ -31,9 +31,10 @@ const (
 
 // classify says what an answer means: an acknowledged saga with its outcome and
 // gid, or an error of some kind. Only a body that says so makes a success: a
-// server that fails with status 200 is not believed. A gid that is none is kept
-// out of the journal.
-func classify(r *vegeta.Result) (outcome store.Status, gid, kind string) {
+// server that fails with status 200 is not believed. Unless the saga was submitted
+// with a gid, the answer has to name it; one that is none is kept out of the
+// journal.
+func classify(r *vegeta.Result, submitted string) (outcome store.Status, gid, kind string) {
 	if r.Code == 0 {
 		return 0, "", transportKind(r.Error)
 	}
@@ -41,12 +42,17 @@ func classify(r *vegeta.Result) (outcome store.Status, gid, kind string) {
 		Result string `json:"dtm_result"`
 		GID    string `json:"gid"`
 	}
-	said := json.Unmarshal(r.Body, &answer) == nil && store.CheckGID(answer.GID) == nil
+	said := json.Unmarshal(r.Body, &answer) == nil
+	gid = submitted
+	if gid == "" {
+		gid = answer.GID
+		said = said && store.CheckGID(gid) == nil
+	}
 	switch {
 	case said && r.Code == http.StatusOK && answer.Result == "SUCCESS":
-		return store.StatusSucceeded, answer.GID, ""
+		return store.StatusSucceeded, gid, ""
 	case said && r.Code == http.StatusConflict && answer.Result == "FAILURE":
-		return store.StatusFailed, answer.GID, ""
+		return store.StatusFailed, gid, ""
 	case r.Code == http.StatusOK:
 		return 0, "", kindNoResult
 	default:

@@ -48,7 +48,7 @@ func BenchmarkRun(b *testing.B) {
 		}
 		b.Run(name, func(b *testing.B) {
 			cfg := Default()
-			cfg.Targets = []string{strings.TrimSpace(base) + "/bench/saga?steps=2&branches=empty"}
+			cfg.Targets = []Target{{URL: strings.TrimSpace(base) + "/bench/saga?steps=2&branches=empty"}}
 			cfg.Rate = rate
 			cfg.Duration, cfg.Warmup = 2*time.Second, 200*time.Millisecond
 			cfg.Dir = b.TempDir()

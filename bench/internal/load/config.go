@@ -2,15 +2,16 @@ package load
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
 	"time"
+
+	"sagabench/internal/secret"
 )
 
 // Config says what to send and where the records go.
 type Config struct {
-	Targets []string // absolute http or https URLs, hit in turn
+	Targets []Target    // hit in turn
+	Token   secret.Text // shown to them, if there is one
 
 	InFlight int     // closed loop: requests kept in flight
 	Rate     float64 // open loop: requests due per second; 0: closed loop
@@ -78,22 +79,6 @@ func (c Config) Validate() error {
 		return fmt.Errorf("warm-up %v: must not be negative", c.Warmup)
 	case c.Timeout <= 0:
 		return fmt.Errorf("timeout %v: must be more than 0", c.Timeout)
-	}
-	return nil
-}
-
-func (c Config) validateTargets() error {
-	if len(c.Targets) == 0 {
-		return errors.New("no target to send to")
-	}
-	for _, target := range c.Targets {
-		u, err := url.Parse(target)
-		switch {
-		case err != nil:
-			return fmt.Errorf("target: %w", err)
-		case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
-			return fmt.Errorf("target %q: must be http://HOST… or https://HOST…", target)
-		}
 	}
 	return nil
 }

@@ -67,7 +67,9 @@ func TestRun_ErrorsAreCountedByKind(t *testing.T) {
 				}
 				s.answer(w, store.StatusSucceeded)
 			}))
-			cfg.Timeout = 500 * time.Millisecond
+			if kind == kindTimeout {
+				cfg.Timeout = 2 * time.Second
+			}
 			cfg.Rate, cfg.Duration = 50, 500*time.Millisecond // 25 requests, the third of which fails
 			res, err := Run(t.Context(), cfg)
 			require.NoError(t, err)
@@ -151,8 +153,14 @@ func TestRun_BeginErrorEndsTheRun(t *testing.T) {
 func TestRun_WrongConfigIsRefused(t *testing.T) {
 	t.Parallel()
 	for want, spoil := range map[string]func(*Config){
-		"no target":      func(c *Config) { c.Targets = nil },
-		"ftp://x":        func(c *Config) { c.Targets = []string{"ftp://x"} },
+		"no target":         func(c *Config) { c.Targets = nil },
+		"ftp://x":           func(c *Config) { c.Targets = []Target{{URL: "ftp://x"}} },
+		"password":          func(c *Config) { c.Targets = []Target{{URL: "http://user:topsecret@h"}} },
+		"missing ']'":       func(c *Config) { c.Targets = []Target{{URL: "http://user:topsecret@[h"}} },
+		"place for the gid": func(c *Config) { c.Targets[0].Submission = []byte(`{"gid":"g"}`) },
+		"some without": func(c *Config) {
+			c.Targets = []Target{{URL: "http://h", Submission: []byte(GIDPlaceholder)}, {URL: "http://h"}}
+		},
 		"rate -1":        func(c *Config) { c.Rate = -1 },
 		"in flight: 0":   func(c *Config) { c.InFlight = 0 },
 		"most in flight": func(c *Config) { c.Rate, c.MaxInFlight = 1, 0 },
@@ -164,6 +172,7 @@ func TestRun_WrongConfigIsRefused(t *testing.T) {
 		spoil(&cfg)
 		_, err := Run(t.Context(), cfg)
 		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "topsecret")
 		require.NoDirExists(t, cfg.Dir)
 	}
 }

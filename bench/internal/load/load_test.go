@@ -57,7 +57,7 @@ func serve(t *testing.T, handler http.HandlerFunc) (url string) {
 func config(t *testing.T, target string) Config {
 	t.Helper()
 	cfg := Default()
-	cfg.Targets = []string{target}
+	cfg.Targets = []Target{{URL: target}}
 	cfg.InFlight = 8
 	cfg.Duration = 300 * time.Millisecond
 	cfg.Warmup = 0
@@ -85,7 +85,7 @@ func TestRun_ClosedLoopKeepsInFlightBoundedAndRecordsAll(t *testing.T) {
 	}
 	cfg := config(t, serve(t, handler))
 	// The connections to each are bounded too: only two show the requests.
-	cfg.Targets = append(cfg.Targets, serve(t, handler))
+	cfg.Targets = append(cfg.Targets, Target{URL: serve(t, handler)})
 	res, err := Run(t.Context(), cfg)
 	require.NoError(t, err)
 	require.Empty(t, res.Incomplete)
@@ -188,12 +188,12 @@ func TestRun_OpenLoopSendsAtTheRateToAllTargets(t *testing.T) {
 	t.Parallel()
 	var s sagas
 	var hits [2]atomic.Int64
-	var targets []string
+	var targets []Target
 	for i := range hits {
-		targets = append(targets, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		targets = append(targets, Target{URL: serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			hits[i].Add(1)
 			s.answer(w, store.StatusSucceeded)
-		}))
+		})})
 	}
 	cfg := config(t, "")
 	cfg.Targets = targets

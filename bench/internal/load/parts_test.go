@@ -34,7 +34,7 @@ func TestClassify_BelievesOnlyABodyWithAResultAndAGid(t *testing.T) {
 		`{"gid":"a-1"}`:                                                    "",
 		``:                                                                 "",
 	} {
-		outcome, gid, kind := classify(&vegeta.Result{Code: 200, Body: []byte(body)})
+		outcome, gid, kind := classify(&vegeta.Result{Code: 200, Body: []byte(body)}, "")
 		require.Equal(t, want, gid, body)
 		if want == "" {
 			require.Equal(t, kindNoResult, kind, body)

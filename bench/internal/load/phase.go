@@ -21,6 +21,7 @@ type phase struct {
 	planned   time.Duration
 	began     time.Time
 	stopped   time.Duration // when sending ended, from the start
+	gids      gids
 	transport *transport
 	journal   *journal
 	files     *files // nil while warming up
@@ -30,7 +31,7 @@ type phase struct {
 
 // newPhase begins a phase: its requests are due from now.
 func newPhase(ctx context.Context, cfg Config, planned time.Duration, t *transport, j *journal) *phase {
-	p := &phase{cfg: cfg, planned: planned, began: time.Now(), stopped: planned, transport: t, journal: j}
+	p := &phase{cfg: cfg, planned: planned, began: time.Now(), stopped: planned, gids: cfg.newGIDs(), transport: t, journal: j}
 	if cfg.open() {
 		p.open = &openPacer{ctx: ctx, began: p.began, duration: planned, rate: cfg.Rate, cap: uint64(cfg.workers())}
 	}
@@ -43,18 +44,14 @@ func newPhase(ctx context.Context, cfg Config, planned time.Duration, t *transpo
 func (p *phase) run(ctx context.Context) (err error) {
 	attacker := vegeta.NewAttacker(
 		vegeta.MaxWorkers(uint64(p.cfg.workers())),
-		vegeta.Client(&http.Client{Transport: p.transport}),
+		vegeta.Client(&http.Client{Transport: &submitter{p.gids, p.transport}}),
 		vegeta.Redirects(vegeta.NoFollow),
 	)
-	var targets []vegeta.Target
-	for _, url := range p.cfg.Targets {
-		targets = append(targets, vegeta.Target{Method: http.MethodPost, URL: url})
-	}
 	var pacer vegeta.Pacer = vegeta.Rate{} // closed loop: as soon as a worker is free
 	if p.open != nil {
 		pacer = p.open
 	}
-	results := attacker.Attack(vegeta.NewStaticTargeter(targets...), pacer, p.planned, "")
+	results := attacker.Attack(p.cfg.targeter(), pacer, p.planned, "")
 
 	ticker := time.NewTicker(intervalLength)
 	defer ticker.Stop()
@@ -89,7 +86,7 @@ func (p *phase) take(r *vegeta.Result) error {
 	if p.open != nil {
 		p.open.answered.Add(1)
 	}
-	outcome, gid, kind := classify(r)
+	outcome, gid, kind := classify(r, p.gids.of(r.Seq))
 	p.meter.add(r, outcome, kind)
 	if kind == "" {
 		if err := p.journal.add(outcome, gid); err != nil {

@@ -8,6 +8,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"sagabench/internal/secret"
 )
 
 // What an app server counts, by its names in the Prometheus text format.
@@ -24,10 +26,10 @@ type appMetrics struct {
 	cpu                *float64 // seconds
 }
 
-func readMetrics(ctx context.Context, urls []string) (*appMetrics, error) {
+func readMetrics(ctx context.Context, urls []string, token secret.Text) (*appMetrics, error) {
 	sum := &appMetrics{new(float64), new(float64), new(float64)}
 	for _, url := range urls {
-		families, err := scrape(ctx, url)
+		families, err := scrape(ctx, url, token)
 		if err != nil {
 			return nil, err
 		}
@@ -46,10 +48,13 @@ func readMetrics(ctx context.Context, urls []string) (*appMetrics, error) {
 	return sum, nil
 }
 
-func scrape(ctx context.Context, url string) (map[string]*dto.MetricFamily, error) {
+func scrape(ctx context.Context, url string, token secret.Text) (map[string]*dto.MetricFamily, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, fmt.Errorf("read metrics: %w", err)
+	}
+	if token.IsSet() {
+		req.Header.Set("Authorization", "Bearer "+token.Reveal())
 	}
 	// A connection of its own: one that is kept would be idle for the whole
 	// run, and closed by then.

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"sagabench/internal/secret"
 )
 
 // Config says what to look at. What is left empty is not measured.
 type Config struct {
-	AppPIDs    []int    // app servers that run on this machine
-	AppMetrics []string // URLs of the app servers' /metrics, one per server
+	AppPIDs    []int       // app servers that run on this machine
+	AppMetrics []string    // URLs of the app servers' /metrics, one per server
+	AppToken   secret.Text // shown to them, if there is one
 
 	StorePID int    // a store's server that runs on this machine; not needed for a Redis
 	Redis    string // URL of the store
@@ -148,7 +151,7 @@ func (s *snapshot) readMetrics(ctx context.Context, sampler *Sampler) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, sampler.cfg.Timeout)
 	defer cancel()
-	metrics, err := readMetrics(ctx, sampler.cfg.AppMetrics)
+	metrics, err := readMetrics(ctx, sampler.cfg.AppMetrics, sampler.cfg.AppToken)
 	s.fail("the app's metrics", err)
 	s.metrics = metrics
 }

@@ -38,11 +38,12 @@ func BenchmarkRunSaga(b *testing.B) {
 		{"redis", func() store.Store { return openRedis(b, lab.TestRedis(b, lab.RedisConfig{})) }},
 	} {
 		b.Run(engine.name, func(b *testing.B) {
-			handler := start(b, engine.open()).server.http.Handler
+			at := start(b, engine.open())
+			handler := at.server.http.Handler
 			b.ReportAllocs()
 			b.SetParallelism(inFlight)
 			b.RunParallel(func(pb *testing.PB) {
-				request := httptest.NewRequest(http.MethodGet, "/bench/saga?steps=2", nil)
+				request := httptest.NewRequest(http.MethodGet, at.server.URL()+"/bench/saga?steps=2", nil)
 				for pb.Next() {
 					w := &sink{header: http.Header{}}
 					handler.ServeHTTP(w, request)

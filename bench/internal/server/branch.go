@@ -8,15 +8,43 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"sagabench/internal/secret"
 	"sagabench/saga"
 )
 
-// Paths of the branch endpoints, and the parameter that makes one refuse.
+// Paths of the branch endpoints, and the parameters that they know.
 const (
-	actionPath     = "/bench/branch/action"
-	compensatePath = "/bench/branch/compensate"
-	refuse         = "refuse=true"
+	branchPath         = "/bench/branch/"
+	actionPath         = branchPath + "action"
+	compensatePath     = branchPath + "compensate"
+	refuse             = "refuse=true" // makes one refuse
+	branchKeyParameter = "key="
 )
+
+// Branches are the URLs of a bench server's branch endpoints: what does a step,
+// what refuses to, and what undoes one.
+type Branches struct{ Action, Refusing, Compensate string }
+
+// BranchesOf are those of the bench server at base. Sagas are stored, and carried
+// out by whoever takes them over, so the server's token is not in them: a key that
+// is made of it opens the branch endpoints and nothing else.
+func BranchesOf(base string, token secret.Text) Branches {
+	query := ""
+	if token.IsSet() {
+		query = branchKeyParameter + branchKey(token)
+	}
+	with := func(path string, parameters ...string) string {
+		all := strings.Join(append(parameters, query), "&")
+		if all = strings.Trim(all, "&"); all == "" {
+			return base + path
+		}
+		return base + path + "?" + all
+	}
+	return Branches{with(actionPath), with(actionPath, refuse), with(compensatePath)}
+}
+
+// branchKey is short, for it is stored with every saga: 128 bits.
+func branchKey(token secret.Text) string { return token.Sign("bench branches")[:22] }
 
 // branches are the endpoints that the bench's sagas call: they do nothing but
 // count.

@@ -4,27 +4,46 @@ import (
 	"fmt"
 	"time"
 
+	"sagabench/internal/secret"
 	"sagabench/store"
 )
 
 // Config is how a server behaves.
 type Config struct {
-	Listen   string        // HOST:PORT; port 0 takes any that is free
-	Public   bool          // allows a Listen that other machines reach; nothing authenticates them yet
-	Pprof    bool          // serves profiles
+	Listen string // HOST:PORT; port 0 takes any that is free
+	Bench  bool   // serves the bench's endpoints too
+	Pprof  bool   // serves profiles
+
+	// Token is what clients must show; without one, whoever reaches the server
+	// may use it, and Listen must be loopback. AdminToken opens all that Token
+	// does and what nothing else opens: stopping a saga by force.
+	Token, AdminToken secret.Text
+
+	MaxConns int           // connections at once; more wait to be accepted
+	Read     time.Duration // for a request to come in, header and body
 	Wait     time.Duration // how long a request waits for the end of its saga
 	Grace    time.Duration // for the sagas under way when the server is told to stop
-	Scenario Scenario      // the sagas made where a request does not say otherwise
 
-	// BranchAllow is what branches may be called on beside loopback and this
-	// server, as saga.NewHTTPCaller takes it: the store may hold sagas of others.
+	Scenario Scenario // the sagas that the bench's endpoint makes where a request does not say otherwise
+
+	// BranchAllow is what branches may be called on beside loopback and, with
+	// Bench, this server, as saga.NewHTTPCaller takes it.
 	BranchAllow []string
 }
 
-// DefaultConfig is a server for this machine alone.
+// Where servers listen unless they are told otherwise.
+const (
+	ListenBench       = "127.0.0.1:8080"
+	ListenCoordinator = "127.0.0.1:36789" // dtm's port
+)
+
+// DefaultConfig is a bench server for this machine alone.
 func DefaultConfig() Config {
 	return Config{
-		Listen:   "127.0.0.1:8080",
+		Listen:   ListenBench,
+		Bench:    true,
+		MaxConns: 4096,
+		Read:     10 * time.Second,
 		Wait:     10 * time.Second,
 		Grace:    10 * time.Second,
 		Scenario: DefaultScenario(),
@@ -35,13 +54,16 @@ func (c Config) validate() error {
 	for _, f := range []struct {
 		name  string
 		value time.Duration
-	}{{"wait", c.Wait}, {"grace", c.Grace}} {
+	}{{"read", c.Read}, {"wait", c.Wait}, {"grace", c.Grace}} {
 		if f.value < time.Millisecond {
-			return fmt.Errorf("bench server: %w: %s: %v, at least 1ms", store.ErrInvalid, f.name, f.value)
+			return fmt.Errorf("server: %w: %s: %v, at least 1ms", store.ErrInvalid, f.name, f.value)
 		}
 	}
+	if c.MaxConns < 1 {
+		return fmt.Errorf("server: %w: max conns: %d, at least 1", store.ErrInvalid, c.MaxConns)
+	}
 	if err := c.Scenario.Validate(); err != nil {
-		return fmt.Errorf("bench server: %w", err)
+		return fmt.Errorf("server: %w", err)
 	}
 	return nil
 }

@@ -1,11 +1,17 @@
-// Package server is the bench server of an app host: a saga coordinator behind
-// gin, in one process, as an application would embed it.
+// Package server is a saga coordinator behind HTTP, in one process, as an
+// application would embed it: alone, or as the bench server of an app host.
 //
-//	GET|POST /bench/saga         makes one saga, waits for its end
-//	GET|POST /bench/branch/…     what those sagas call with branches=http
-//	GET      /healthz            whether the store answers
-//	GET      /metrics            for Prometheus
-//	GET      /debug/pprof/…      profiles, when Config.Pprof is set
+//	     /api/dtmsvr/…       dtm's HTTP API, see package httpapi
+//	GET  /ui                 a page for people, see package webui; / leads to it
+//	GET  /metrics            for Prometheus; also as /api/metrics, as dtm has it
+//	GET  /healthz            whether the store answers
+//	     /api/ping           whether the process does
+//	GET  /debug/pprof/…      profiles, when Config.Pprof is set
+//
+// and with Config.Bench:
+//
+//	GET|POST /bench/saga     makes one saga, waits for its end
+//	GET|POST /bench/branch/… what those sagas call with branches=http
 //
 // # /bench/saga
 //
@@ -21,16 +27,23 @@
 //
 // # What it guarantees
 //
-//   - Without Config.Public it is reached from its own machine only. There is no
-//     authentication yet: whoever reaches it may use all of it.
+//   - With Config.Token, nothing but /healthz and /api/ping answers a request
+//     that does not show it, as Authorization: Bearer TOKEN; the page has people
+//     log in with it, and the branch endpoints take a key made of it (see
+//     [BranchesOf]).
+//   - Without one the server is reached from its own machine only, and not by
+//     pages of other sites in a browser there.
+//   - Sagas are stopped by force with Config.AdminToken only, or not at all.
+//   - Slow clients are cut off, and the connections bounded.
 //   - Told to stop, it refuses new sagas and answers the requests under way; what
 //     has not ended within Config.Grace is let go, for others to take over.
-//   - Every answer but those of /metrics and /debug/pprof is JSON, a panic's too.
+//   - Every answer but those of /ui, /metrics and /debug/pprof is JSON, a
+//     panic's too.
 //
 // # What it leaves to others
 //
-// The store is opened and closed by the caller. Sagas made with branches=http
-// hold this server's address: one that is restarted must listen on the same port,
-// or those it left are called in vain. Load comes from package load, or
-// from vegeta as [VegetaCommand] says.
+// The store is opened and closed by the caller, and TLS is ended by a proxy in
+// front. Sagas made with branches=http hold this server's address: one that is
+// restarted must listen on the same port, or those it left are called in vain.
+// Load comes from package load, or from vegeta as [VegetaCommand] says.
 package server

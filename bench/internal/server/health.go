@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ const (
 // ask: scrapes and probes must not become a load of their own.
 type stats struct {
 	store store.Store
+	log   *slog.Logger
 
 	mu    sync.Mutex
 	asked time.Time
@@ -36,14 +38,18 @@ func (s *stats) get() (store.Stats, error) {
 		defer cancel()
 		s.last, s.err = s.store.Stats(ctx)
 		s.asked = time.Now()
+		if s.err != nil {
+			s.log.Warn("the store does not answer", "error", s.err)
+		}
 	}
 	return s.last, s.err
 }
 
-// health serves /healthz.
+// health serves /healthz, which is open to all: it does not say where the store
+// is.
 func (s *stats) health(c *gin.Context) {
 	if _, err := s.get(); err != nil {
-		answer(c, http.StatusServiceUnavailable, reply{Message: "the store does not answer: " + err.Error()})
+		answer(c, http.StatusServiceUnavailable, reply{Message: "the store does not answer; the server's log has the details"})
 		return
 	}
 	write(c, http.StatusOK, []byte(`{"message":"ok"}`))

@@ -13,20 +13,29 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gin-gonic/gin"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"sagabench/deploy/lab"
+	"sagabench/internal/secret"
 	"sagabench/saga"
 	"sagabench/store"
 	"sagabench/store/pebblestore"
 	"sagabench/store/redisstore"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	gin.SetMode(gin.ReleaseMode)
+	serveNames() // as long as the process lives
+	goleak.VerifyTestMain(m, goleak.IgnoreCurrent())
+}
 
 // patience is how long a test waits for what must happen.
 const patience = 20 * time.Second
+
+// poll is how often it looks.
+const poll = 5 * time.Millisecond
 
 // onEveryStore runs a test against each engine.
 func onEveryStore(t *testing.T, test func(t *testing.T, s store.Store)) {
@@ -67,6 +76,13 @@ type site struct {
 	log    *logBuffer
 	stop   context.CancelFunc
 	ended  chan struct{}
+}
+
+// The tests' token, and their admin's.
+const theToken, theAdminToken = "the-token-of-the-tests", "the-token-of-their-admin"
+
+func withToken(c *Config, _ *Deps) {
+	c.Token, c.AdminToken = secret.New(theToken), secret.New(theAdminToken)
 }
 
 // settings are the defaults on a free port, with some changes.
@@ -163,6 +179,14 @@ func (at *site) try(method, path, body string) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
+	if at.server.cfg.Token.IsSet() {
+		request.Header.Set("Authorization", "Bearer "+theToken)
+	}
+	return at.send(request)
+}
+
+// send may be called from any goroutine.
+func (at *site) send(request *http.Request) (response, error) {
 	answer, err := at.client.Do(request)
 	if err != nil {
 		return response{}, err

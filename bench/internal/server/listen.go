@@ -9,10 +9,13 @@ import (
 	"sagabench/store"
 )
 
-// Listen opens the port that cfg names, before anything else is touched. Its
-// errors are one line that says what to do. Of an address that other machines
-// reach it is store.ErrInvalid, unless cfg.Public is set.
+// Listen checks cfg and opens the port that it names, before anything else is
+// touched. Its errors are one line that says what to do. Of an address that other
+// machines reach it is store.ErrInvalid, unless there is a token.
 func Listen(cfg Config) (net.Listener, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
 	var addr *net.TCPAddr
 	_, _, err := net.SplitHostPort(cfg.Listen)
 	if err == nil { // resolved once, so that what is checked is what is listened on
@@ -21,9 +24,9 @@ func Listen(cfg Config) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: listen: %q, want HOST:PORT: %w", store.ErrInvalid, cfg.Listen, err)
 	}
-	if !cfg.Public && !addr.IP.IsLoopback() {
-		return nil, fmt.Errorf("%w: listen: other machines reach %q, and nothing authenticates them yet: "+
-			"use 127.0.0.1:%d, or set public where you trust that network", store.ErrInvalid, cfg.Listen, addr.Port)
+	if !cfg.Token.IsSet() && !addr.IP.IsLoopback() {
+		return nil, fmt.Errorf("%w: listen: other machines reach %q, so it needs a token: "+
+			"set SAGABENCH_SERVER_TOKEN or server.token_file, or use 127.0.0.1:%d", store.ErrInvalid, cfg.Listen, addr.Port)
 	}
 	l, err := net.ListenTCP("tcp", addr)
 	switch {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,18 +16,16 @@ import (
 // metrics holds what is measured as it happens. Everything else is counted
 // elsewhere already, and read when somebody asks.
 type metrics struct {
-	sagaDuration prometheus.Histogram
 	callDuration prometheus.Histogram
 	batchChanges prometheus.Histogram
+	attempts     [len(outcomes)]atomic.Int64
 }
+
+// outcomes names those of package saga, which count from 1.
+var outcomes = [...]string{"succeeded", "refused", "ongoing", "no answer"}
 
 func newMetrics() *metrics {
 	return &metrics{
-		sagaDuration: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "sagabench_saga_duration_seconds",
-			Help:    "Time from a saga's submission to its end, of those that /bench/saga saw end.",
-			Buckets: latencyBuckets(),
-		}),
 		callDuration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "sagabench_store_call_duration_seconds",
 			Help:    "Time the store took to write a batch of changes.",
@@ -49,13 +48,19 @@ func (m *metrics) observeBatch(changes int, took time.Duration) {
 	m.batchChanges.Observe(float64(changes))
 }
 
-// handler serves /metrics.
-func (m *metrics) handler(c *saga.Coordinator, st store.Store, stats *stats, b *branches) http.Handler {
+// observeAttempt is part of saga.Config.Observe.
+func (m *metrics) observeAttempt(a saga.Attempt) { m.attempts[a.Outcome-saga.Succeeded].Add(1) }
+
+// metricsHandler serves /metrics.
+func (s *Server) metricsHandler(st store.Store) http.Handler {
+	c := s.coordinator
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.sagaDuration, m.callDuration, m.batchChanges,
+		s.metrics.callDuration, s.metrics.batchChanges,
+		counter("sagabench_sagas_submitted_total", "Sagas accepted and begun by this process.", nil,
+			func() int64 { return c.Counters().Submitted }),
 		ended("succeed", func() int64 { return c.Counters().Succeeded }),
 		ended("failed", func() int64 { return c.Counters().Failed }),
 		gauge("sagabench_sagas_in_flight", "Sagas this process is running now.",
@@ -66,12 +71,22 @@ func (m *metrics) handler(c *saga.Coordinator, st store.Store, stats *stats, b *
 			func() int64 { return c.Counters().PutOff }),
 		counter("sagabench_sagas_lost_total", "Runs given up because another coordinator took the saga over.", nil,
 			func() int64 { return c.Counters().Lost }),
+		counter("sagabench_compensations_refused_total", "Answers of participants that refuse to undo what they did: somebody must mend it.", nil,
+			func() int64 { return c.Counters().RefusedCompensations }),
 		counter("sagabench_store_errors_total", "Calls of the store that failed and were tried again.", nil,
 			func() int64 { return c.Counters().StoreErrors }),
-		calls("action", b.actions.Load),
-		calls("compensate", b.compensations.Load),
-		unfinished{stats},
+		counter("sagabench_requests_refused_total", "Requests without the token, or brought by a page of another site.", nil,
+			s.guard.refused.Load),
+		unfinished{s.stats},
 	)
+	for i, name := range outcomes {
+		registry.MustRegister(counter("sagabench_branch_attempts_total",
+			"Calls of branches made by this process, by outcome: succeeded, refused, ongoing or no answer.",
+			prometheus.Labels{"outcome": name}, s.metrics.attempts[i].Load))
+	}
+	if s.bench != nil {
+		registry.MustRegister(s.bench.collectors()...)
+	}
 	if counted, ok := st.(store.Counted); ok {
 		registry.MustRegister(engine{counted})
 	}
@@ -81,11 +96,6 @@ func (m *metrics) handler(c *saga.Coordinator, st store.Store, stats *stats, b *
 func ended(outcome string, read func() int64) prometheus.Collector {
 	return counter("sagabench_sagas_total", "Sagas that ended in this process, by outcome: succeed or failed.",
 		prometheus.Labels{"outcome": outcome}, read)
-}
-
-func calls(op string, read func() int64) prometheus.Collector {
-	return counter("sagabench_branch_calls_total", "Calls that this server's branch endpoints got, by op: action or compensate.",
-		prometheus.Labels{"op": op}, read)
 }
 
 func counter(name, help string, labels prometheus.Labels, read func() int64) prometheus.Collector {

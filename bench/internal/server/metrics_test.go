@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -66,21 +68,28 @@ func TestMetrics_CountWhatHappened(t *testing.T) {
 
 		got := at.scrape()
 		for name, want := range map[string]float64{
-			"sagabench_sagas_total{outcome=succeed}":      3,
-			"sagabench_sagas_total{outcome=failed}":       1,
-			"sagabench_sagas_in_flight":                   0,
-			"sagabench_saga_duration_seconds":             4,
-			"sagabench_store_call_duration_seconds":       3*3 + 5, // one saga at a time: a batch a change
-			"sagabench_store_batch_changes":               3*3 + 5,
-			"sagabench_store_errors_total":                0,
-			"sagabench_sagas_recovered_total":             0,
-			"sagabench_sagas_put_off_total":               0,
-			"sagabench_sagas_lost_total":                  0,
-			"sagabench_unfinished":                        0,
-			"sagabench_due":                               0,
-			"sagabench_oldest_unfinished_seconds":         0,
-			"sagabench_branch_calls_total{op=action}":     3*2 + 2,
-			"sagabench_branch_calls_total{op=compensate}": 2,
+			"sagabench_sagas_submitted_total":                    4,
+			"sagabench_sagas_total{outcome=succeed}":             3,
+			"sagabench_sagas_total{outcome=failed}":              1,
+			"sagabench_sagas_in_flight":                          0,
+			"sagabench_saga_duration_seconds":                    4,
+			"sagabench_store_call_duration_seconds":              3*3 + 5, // one saga at a time: a batch a change
+			"sagabench_store_batch_changes":                      3*3 + 5,
+			"sagabench_store_errors_total":                       0,
+			"sagabench_sagas_recovered_total":                    0,
+			"sagabench_sagas_put_off_total":                      0,
+			"sagabench_sagas_lost_total":                         0,
+			"sagabench_compensations_refused_total":              0,
+			"sagabench_requests_refused_total":                   0,
+			"sagabench_branch_attempts_total{outcome=succeeded}": 3*2 + 1 + 2,
+			"sagabench_branch_attempts_total{outcome=refused}":   1,
+			"sagabench_branch_attempts_total{outcome=ongoing}":   0,
+			"sagabench_branch_attempts_total{outcome=no answer}": 0,
+			"sagabench_unfinished":                               0,
+			"sagabench_due":                                      0,
+			"sagabench_oldest_unfinished_seconds":                0,
+			"sagabench_branch_calls_total{op=action}":            3*2 + 2,
+			"sagabench_branch_calls_total{op=compensate}":        2,
 		} {
 			require.Contains(t, got, name)
 			require.Equal(t, want, got[name], name)
@@ -133,7 +142,8 @@ func TestServer_SaysWhenTheStoreIsAway(t *testing.T) {
 	require.Contains(t, r.reply(t).Message, redis.Addr())
 	require.NotEmpty(t, r.reply(t).GID)
 	require.Less(t, time.Since(began), 5*time.Second)
-	require.Contains(t, at.eventually("/healthz", http.StatusServiceUnavailable).reply(t).Message, redis.Addr())
+	require.NotContains(t, at.eventually("/healthz", http.StatusServiceUnavailable).body, redis.Addr())
+	require.Contains(t, at.log.String(), redis.Addr())
 	require.NotContains(t, at.scrape(), "sagabench_unfinished")
 
 	require.NoError(t, redis.Restart(t.Context()))
@@ -157,7 +167,7 @@ func (a *asked) Stats(context.Context) (store.Stats, error) {
 func TestStats_AsksTheStoreOnceASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stats{store: &asked{Store: storetest.NewModel(0)}}
+		s := &stats{store: &asked{Store: storetest.NewModel(0)}, log: slog.New(slog.DiscardHandler)}
 		for second := range int64(3) {
 			for range 100 {
 				got, err := s.get()
@@ -169,11 +179,24 @@ func TestStats_AsksTheStoreOnceASecond(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		away := &asked{Store: storetest.NewModel(0), err: errors.New("away")}
-		s := &stats{store: away}
+		s := &stats{store: away, log: slog.New(slog.DiscardHandler)}
 		for range 100 {
 			_, err := s.get()
 			require.ErrorIs(t, err, away.err)
 		}
 		require.EqualValues(t, 1, away.calls.Load(), "a failure is kept too")
 	})
+}
+
+// Whoever operates a server finds every metric of ours in the documentation.
+func TestMetrics_AreDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../docs/operations.md")
+	require.NoError(t, err)
+	for name := range start(t, openPebble(t)).scrape() {
+		name, _, _ = strings.Cut(name, "{")
+		if strings.HasPrefix(name, "sagabench_") {
+			require.Contains(t, string(text), "`"+name+"`")
+		}
+	}
 }

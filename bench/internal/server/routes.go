@@ -11,25 +11,40 @@ import (
 	"sagabench/store"
 )
 
-func (s *Server) routes(st store.Store) http.Handler {
+func (s *Server) newRoutes(st store.Store) *gin.Engine {
 	gin.SetMode(gin.ReleaseMode) // the only way: it is the process's, and decides what gin prints
 	routes := gin.New()
 	routes.RedirectTrailingSlash = false
-	routes.Use(gin.CustomRecoveryWithWriter(nil, s.panicked))
+	routes.Use(gin.CustomRecoveryWithWriter(nil, s.panicked), s.guard.check)
 	routes.NoRoute(notFound)
 
-	routes.GET("/bench/saga", s.runSaga)
-	routes.POST("/bench/saga", s.runSaga)
-	routes.GET(actionPath, s.branches.action)
-	routes.POST(actionPath, s.branches.action)
-	routes.GET(compensatePath, s.branches.compensate)
-	routes.POST(compensatePath, s.branches.compensate)
+	gated := routes.Group("/", s.whileOpen)
+	s.api.Register(gated)
+	if s.bench != nil {
+		s.bench.register(routes, gated)
+	}
+	s.ui.Register(routes)
+	routes.GET("/", func(c *gin.Context) { c.Redirect(http.StatusFound, "/ui") })
 	routes.GET("/healthz", s.stats.health)
-	routes.GET("/metrics", gin.WrapH(s.metrics.handler(s.coordinator, st, s.stats, &s.branches)))
+	metrics := gin.WrapH(s.metricsHandler(st))
+	routes.GET("/metrics", metrics)
+	routes.GET("/api/metrics", metrics)
 	if s.cfg.Pprof {
 		routes.GET("/debug/pprof/*name", gin.WrapH(profiles()))
 	}
 	return routes
+}
+
+// whileOpen refuses requests as soon as the server waits for the last ones to
+// end.
+func (s *Server) whileOpen(c *gin.Context) {
+	if !s.gate.TryRLock() {
+		answer(c, http.StatusServiceUnavailable, reply{Message: "the server is stopping"})
+		c.Abort()
+		return
+	}
+	defer s.gate.RUnlock()
+	c.Next()
 }
 
 func (s *Server) panicked(c *gin.Context, value any) {
@@ -47,4 +62,12 @@ func profiles() http.Handler {
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	return mux
+}
+
+// version is what this program was built as.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
 }

@@ -45,7 +45,7 @@ func TestRunSaga_TakesItsDefaultsFromTheConfig(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, marks, record.Marks)
 	}
-	require.EqualValues(t, 4, at.server.branches.actions.Load())
+	require.EqualValues(t, 4, at.server.bench.branches.actions.Load())
 }
 
 func TestRunSaga_CompensatesWhatFails(t *testing.T) {
@@ -59,7 +59,7 @@ func TestRunSaga_CompensatesWhatFails(t *testing.T) {
 			{BranchesEmpty, 1, 0}, // the one that refuses has to be called
 			{BranchesHTTP, 3, 3},
 		} {
-			actions, undos := at.server.branches.actions.Load(), at.server.branches.compensations.Load()
+			actions, undos := at.server.bench.branches.actions.Load(), at.server.bench.branches.compensations.Load()
 			r := at.get("/bench/saga?steps=3&fail=1&branches=" + c.branches)
 			require.Equal(t, http.StatusConflict, r.status, r.body)
 			got := r.reply(t)
@@ -73,8 +73,8 @@ func TestRunSaga_CompensatesWhatFails(t *testing.T) {
 			info, err := saga.Read(record)
 			require.NoError(t, err)
 			require.Equal(t, info.State.Aborted, got.Message)
-			require.Equal(t, c.actions, at.server.branches.actions.Load()-actions)
-			require.Equal(t, c.undos, at.server.branches.compensations.Load()-undos)
+			require.Equal(t, c.actions, at.server.bench.branches.actions.Load()-actions)
+			require.Equal(t, c.undos, at.server.bench.branches.compensations.Load()-undos)
 		}
 	})
 }
@@ -109,7 +109,7 @@ func TestRunSaga_SendsThePayloadToItsBranches(t *testing.T) {
 		require.Len(t, body.Steps, 2)
 		require.Equal(t, payload(bytes), body.Steps[1].Payload)
 	}
-	require.EqualValues(t, 8, at.server.branches.actions.Load())
+	require.EqualValues(t, 8, at.server.bench.branches.actions.Load())
 }
 
 func TestRunSaga_TakesSagasUpToTheLimits(t *testing.T) {
@@ -160,8 +160,8 @@ func TestBranch_RefusesWhenAsked(t *testing.T) {
 			require.Equal(t, "FAILURE", r.reply(t).Result)
 		}
 	}
-	require.EqualValues(t, 5, at.server.branches.actions.Load())
-	require.EqualValues(t, 5, at.server.branches.compensations.Load())
+	require.EqualValues(t, 5, at.server.bench.branches.actions.Load())
+	require.EqualValues(t, 5, at.server.bench.branches.compensations.Load())
 }
 
 func TestBranch_LimitsItsBody(t *testing.T) {
@@ -176,7 +176,7 @@ func TestBranch_LimitsItsBody(t *testing.T) {
 func TestServer_AnswersWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	at := start(t, openPebble(t))
-	for _, path := range []string{"/", "/bench", "/bench/saga/", "/bench/saga/x", "/debug/pprof/", "/favicon.ico"} {
+	for _, path := range []string{"/bench", "/bench/saga/", "/bench/saga/x", "/debug/pprof/", "/favicon.ico"} {
 		r := at.get(path)
 		require.Equal(t, http.StatusNotFound, r.status, path)
 		require.Equal(t, "there is nothing at GET "+path, r.reply(t).Message)

@@ -82,6 +82,24 @@ func parameter(pair string) (name, value string) {
 	return name, value
 }
 
+// Sequence is what a saga does: refused ones in vain, for their last action is
+// refused, and has to be called for that.
+func (s Scenario) Sequence(of Branches, refused bool) []saga.Step {
+	step := saga.Step{Payload: payload(s.Payload)}
+	if s.Branches == BranchesHTTP {
+		step.Action, step.Compensate = of.Action, of.Compensate
+	}
+	steps := make([]saga.Step, s.Steps)
+	for i := range steps {
+		steps[i] = step
+	}
+	if refused {
+		steps[len(steps)-1].Action = of.Refusing
+	}
+	return steps
+}
+
+// Validate checks the scenario; its error names the field and the limit.
 func (s Scenario) Validate() error {
 	switch {
 	case s.Steps < 1 || s.Steps > store.MaxSteps:

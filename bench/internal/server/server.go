@@ -11,7 +11,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gin-gonic/gin"
+
 	"sagabench/saga"
+	"sagabench/saga/httpapi"
+	"sagabench/saga/webui"
 	"sagabench/store"
 )
 
@@ -19,11 +23,11 @@ import (
 type Deps struct {
 	Listener net.Listener // from Listen; Run closes it
 	Store    store.Store  // open; stays open
-	Saga     saga.Config  // its Commit.Observe and MaxWait are the server's to set
+	Saga     saga.Config  // its Commit.Observe, Observe and MaxWait are the server's to set
 	Logger   *slog.Logger // nil: slog.Default; the coordinator's too, unless Saga has one
 }
 
-// Server is a bench server. Make it with New.
+// Server is a coordinator behind HTTP. Make it with New.
 type Server struct {
 	cfg         Config
 	listener    net.Listener
@@ -32,25 +36,23 @@ type Server struct {
 	coordinator *saga.Coordinator
 	stats       *stats
 	metrics     *metrics
-	branches    branches
+	guard       *guard
+	api         *httpapi.API
+	ui          *webui.UI
+	bench       *bench // nil without the bench's endpoints
+	routes      *gin.Engine
 	http        *http.Server
+	url         string
 
-	url                                 string
-	actionURL, refuseURL, compensateURL string
-
-	gate   sync.RWMutex            // held for reading by every saga request, for writing to keep out new ones
+	gate   sync.RWMutex            // held for reading by every gated request, for writing to keep out new ones
 	cutOff context.CancelCauseFunc // ends every request
 }
 
 // errStopped is why a request was not answered within the grace.
 var errStopped = errors.New("the server has stopped")
 
-// Limits for slow clients. The time to write runs from the end of the header, so
-// it holds reading the body and waiting for the saga, too.
-const (
-	readTime  = 10 * time.Second
-	writeTime = 10 * time.Second
-)
+// writeTime is for an answer to be taken by its client.
+const writeTime = 10 * time.Second
 
 // New makes a server and starts its coordinator, which takes over due sagas from
 // now on. Run must follow, to serve and to stop it. The error wraps
@@ -62,38 +64,53 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	addr := reachable(deps.Listener)
 	s := &Server{
 		cfg:      cfg,
-		listener: deps.Listener,
+		listener: newBounded(deps.Listener, cfg.MaxConns),
 		log:      deps.Logger,
-		stats:    &stats{store: deps.Store},
+		guard:    newGuard(cfg),
 		metrics:  newMetrics(),
 		url:      "http://" + addr.String(),
 	}
 	if s.log == nil {
 		s.log = slog.Default()
 	}
-	s.actionURL = s.url + actionPath
-	s.refuseURL = s.actionURL + "?" + refuse
-	s.compensateURL = s.url + compensatePath
+	s.stats = &stats{store: deps.Store, log: s.log}
 
+	allow := slices.Clip(cfg.BranchAllow)
+	if cfg.Bench {
+		allow = append(allow, addr.IP.String())
+	}
 	var err error
-	if s.caller, err = saga.NewHTTPCaller(append(slices.Clip(cfg.BranchAllow), addr.IP.String())); err != nil {
+	if s.caller, err = saga.NewHTTPCaller(allow); err != nil {
 		return nil, err
 	}
+	attempts := webui.NewAttempts()
 	if deps.Saga.Logger == nil {
 		deps.Saga.Logger = s.log
 	}
 	deps.Saga.Commit.Observe = s.metrics.observeBatch
+	deps.Saga.Observe = func(a saga.Attempt) {
+		s.metrics.observeAttempt(a)
+		attempts.Observe(a)
+	}
 	deps.Saga.MaxWait = cfg.Wait
 	if s.coordinator, err = saga.New(deps.Store, s.caller, deps.Saga); err != nil {
 		return nil, err
 	}
+	s.api = httpapi.New(s.coordinator, deps.Store, httpapi.Config{Version: version(), Admin: s.guard.isAdmin, Logger: s.log})
+	s.ui = webui.New(s.coordinator, deps.Store, webui.Config{Token: cfg.Token, Attempts: attempts, Logger: s.log})
+	if cfg.Bench {
+		s.bench = newBench(s.coordinator, cfg.Scenario, s.url, cfg.Token)
+	}
 
 	base, cutOff := context.WithCancelCause(context.Background())
 	s.cutOff = cutOff
+	s.routes = s.newRoutes(deps.Store)
 	s.http = &http.Server{
-		Handler:        s.routes(deps.Store),
-		ReadTimeout:    readTime, // of the header as well
-		WriteTimeout:   readTime + cfg.Wait + writeTime,
+		Handler:     s.routes,
+		ReadTimeout: cfg.Read, // of the header as well
+		// It runs from the end of the header, so it holds reading the body and
+		// waiting for the saga, too.
+		WriteTimeout:   cfg.Read + cfg.Wait + writeTime,
 		IdleTimeout:    2 * time.Minute,
 		MaxHeaderBytes: 16 << 10,
 		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/internal/secret"
 	"sagabench/store"
 )
 
@@ -19,6 +21,8 @@ func TestNew_NamesTheSettingThatIsWrong(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*Config, *Deps){
 		"wait: 0s":                   func(c *Config, _ *Deps) { c.Wait = 0 },
+		"read: 0s":                   func(c *Config, _ *Deps) { c.Read = 0 },
+		"max conns: 0":               func(c *Config, _ *Deps) { c.MaxConns = 0 },
 		"grace: -1s":                 func(c *Config, _ *Deps) { c.Grace = -time.Second },
 		"steps: 0":                   func(c *Config, _ *Deps) { c.Scenario.Steps = 0 },
 		`branches: "both"`:           func(c *Config, _ *Deps) { c.Scenario.Branches = "both" },
@@ -26,14 +30,15 @@ func TestNew_NamesTheSettingThatIsWrong(t *testing.T) {
 		"max batch: 0":               func(_ *Config, d *Deps) { d.Saga.Commit.MaxBatch = 0 },
 		`"http://x" is no host name`: func(c *Config, _ *Deps) { c.BranchAllow = []string{"http://x"} },
 	} {
-		cfg, deps := settings(openPebble(t), change)
-		var err error
-		deps.Listener, err = Listen(cfg)
+		right, _ := settings(nil)
+		listener, err := Listen(right)
 		require.NoError(t, err)
+		cfg, deps := settings(openPebble(t), change)
+		deps.Listener = listener
 		_, err = New(cfg, deps)
 		require.ErrorIs(t, err, store.ErrInvalid)
 		require.ErrorContains(t, err, want)
-		require.NoError(t, deps.Listener.Close())
+		require.NoError(t, listener.Close())
 	}
 }
 
@@ -188,24 +193,51 @@ func TestServer_ServesProfilesOnlyWhenAsked(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, start(t, openPebble(t)).get("/debug/pprof/cmdline").status)
 }
 
-func TestServer_ReachesItselfOnAPublicAddress(t *testing.T) {
+func TestServer_ReachesItselfOnAnAddressThatOthersReach(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), func(c *Config, _ *Deps) { c.Listen, c.Public = ":0", true })
+	at := start(t, openPebble(t), withToken, func(c *Config, _ *Deps) { c.Listen = ":0" })
 	require.True(t, strings.HasPrefix(at.server.URL(), "http://127.0.0.1:"), at.server.URL())
 	require.Equal(t, http.StatusOK, at.get("/bench/saga?branches=http").status)
 }
 
 func TestVegetaCommand_DrivesTheServer(t *testing.T) {
 	t.Parallel()
+	for _, token := range []secret.Text{{}, secret.New(theToken)} {
+		driveWithVegeta(t, token)
+	}
+}
+
+func driveWithVegeta(t *testing.T, token secret.Text) {
 	s := openPebble(t)
-	at := start(t, s)
-	line := VegetaCommand(at.server.URL(), Scenario{Steps: 1, Branches: BranchesHTTP}.Query(), 8)
+	at := start(t, s, func(c *Config, _ *Deps) { c.Token = token })
+	line := VegetaCommand(at.server.URL(), Scenario{Steps: 1, Branches: BranchesHTTP}.Query(), 8, token.IsSet())
+	require.NotContains(t, line, theToken)
 	shorter := strings.Replace(line, "-duration=10s", "-duration=200ms", 1)
 	require.NotEqual(t, line, shorter)
-	output, err := exec.Command("sh", "-c", shorter).CombinedOutput()
+	command := exec.Command("sh", "-c", shorter)
+	command.Env = append(os.Environ(), "SAGABENCH_SERVER_TOKEN="+token.Reveal())
+	output, err := command.CombinedOutput()
 	require.NoError(t, err, string(output))
 	require.Regexp(t, `Status Codes +\[code:count\] +200:[1-9]\d* +\n`, string(output))
 	require.Regexp(t, `Success +\[ratio\] +100\.00%`, string(output))
 	require.NotZero(t, count(t, s))
-	require.NotContains(t, VegetaCommand("http://127.0.0.1:1", "", 8), "?")
+	require.NotContains(t, VegetaCommand("http://127.0.0.1:1", "", 8, false), "?")
+}
+
+func TestServer_ThePage_ShowsWhatTheCoordinatorDid(t *testing.T) {
+	t.Parallel()
+	for _, bench := range []bool{true, false} {
+		at := start(t, openPebble(t), func(c *Config, _ *Deps) { c.Bench = bench })
+		require.Equal(t, http.StatusFound, at.ask(at.bare(http.MethodGet, "/")).status)
+		r := at.do(http.MethodPost, submitPath, submission(map[string]any{
+			"gid": "watched", "wait_result": false, "steps": []any{map[string]string{"action": "http://127.0.0.1:1/away"}},
+		}))
+		require.Equal(t, http.StatusOK, r.status, r.body)
+		at.heldUp("watched")
+		page := at.get("/ui/sagas/watched")
+		require.Equal(t, http.StatusOK, page.status)
+		require.Contains(t, page.body, "no answer</span> step 1, action")
+		require.Contains(t, at.get("/ui").body, "watched")
+		require.Equal(t, bench, at.get("/bench/saga").status == http.StatusOK)
+	}
 }

@@ -8,11 +8,18 @@ import (
 	"sagabench/store/open"
 )
 
-// Load drives bench servers that already run. The store behind them, when it is
+// Load drives servers that already run. The store behind them, when it is
 // known, is measured and audited; it is left as it is. An embedded store is held
 // by its server, so it cannot be.
 func Load(ctx context.Context, cfg Config, servers []string, target *open.Target) (report.Summary, error) {
-	t := &trial{cfg: cfg, target: target, topology: fmt.Sprintf("load on this machine, %d bench servers that ran before", len(servers))}
+	kind := "bench servers"
+	if cfg.Protocol == ProtocolDTM {
+		kind = "servers with dtm's API"
+	}
+	t := &trial{cfg: cfg, target: target, topology: fmt.Sprintf("load on this machine, %d %s that ran before", len(servers), kind)}
+	if err := cfg.callable(ctx, servers); err != nil {
+		return report.Summary{}, err
+	}
 	for _, s := range servers {
 		t.shared = t.shared || local(s)
 	}

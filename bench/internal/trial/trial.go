@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"sagabench/bench/internal/audit"
@@ -21,6 +20,7 @@ import (
 	"sagabench/bench/internal/probe"
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/server"
+	"sagabench/internal/secret"
 	"sagabench/lua"
 	"sagabench/store"
 	"sagabench/store/open"
@@ -32,7 +32,9 @@ type Config struct {
 	Command  string          // as typed, without secrets
 	Dir      string          // of the result; must not exist or be empty
 	Scenario server.Scenario // of the sagas
-	Load     load.Config     // Targets and Dir are set here
+	Protocol Protocol        // of the servers; empty: ProtocolBench
+	Token    secret.Text     // shown to them, if there is one
+	Load     load.Config     // Targets, Token and Dir are set here
 	Status   func(string)    // told what is being done; may be nil
 }
 
@@ -84,10 +86,14 @@ func (t *trial) drive(ctx context.Context, targets []string) error {
 	}
 	cfg := t.cfg.Load
 	cfg.Dir = t.cfg.Dir
-	for _, target := range targets {
-		base := strings.TrimRight(target, "/")
-		cfg.Targets = append(cfg.Targets, base+"/bench/saga?"+t.cfg.Scenario.Query())
-		t.probe.AppMetrics = append(t.probe.AppMetrics, base+"/metrics")
+	cfg.Token, t.probe.AppToken = t.cfg.Token, t.cfg.Token
+	for _, base := range targets {
+		target, metrics, err := t.cfg.target(base)
+		if err != nil {
+			return err
+		}
+		cfg.Targets = append(cfg.Targets, target)
+		t.probe.AppMetrics = append(t.probe.AppMetrics, metrics)
 	}
 	sampler, err := probe.New(ctx, t.probe)
 	if err != nil {

@@ -1,0 +1,109 @@
+package trial
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"sagabench/bench/internal/load"
+	"sagabench/bench/internal/server"
+	"sagabench/store"
+)
+
+// Protocol is how servers are asked to run a saga.
+type Protocol string
+
+// The protocols.
+const (
+	// ProtocolBench is a bench server's /bench/saga: the server makes the sagas.
+	ProtocolBench Protocol = "bench"
+	// ProtocolDTM is dtm's HTTP API, which dtm serves and our coordinator: the load
+	// makes the sagas, submits them and waits for their end.
+	ProtocolDTM Protocol = "dtm"
+)
+
+// Validate checks that it is one of the above.
+func (p Protocol) Validate() error {
+	if p != ProtocolBench && p != ProtocolDTM {
+		return fmt.Errorf("%w: protocol: %q, must be %s or %s", store.ErrInvalid, p, ProtocolBench, ProtocolDTM)
+	}
+	return nil
+}
+
+// dtmPath is where dtm's API is; its users have it at the end of a server's URL.
+const dtmPath = "/api/dtmsvr"
+
+// base is a server's URL as the paths of its endpoints follow it.
+func base(serverURL string) string {
+	return strings.TrimSuffix(strings.TrimRight(serverURL, "/"), dtmPath)
+}
+
+// target is where to send requests for a server, and where its metrics are.
+func (c Config) target(serverURL string) (t load.Target, metrics string, err error) {
+	at := base(serverURL)
+	if c.Protocol != ProtocolDTM {
+		return load.Target{URL: at + "/bench/saga?" + c.Scenario.Query()}, at + "/metrics", nil
+	}
+	t = load.Target{URL: at + dtmPath + "/submit", Fail: c.Scenario.Fail}
+	branches := server.BranchesOf(at, c.Token)
+	if t.Submission, err = submission(c.Scenario, branches, false); err != nil {
+		return t, "", err
+	}
+	t.Refused, err = submission(c.Scenario, branches, true)
+	return t, at + "/api/metrics", err
+}
+
+// submission is the body that dtm's clients send for such a saga.
+func submission(s server.Scenario, branches server.Branches, refused bool) ([]byte, error) {
+	type step struct {
+		Action     string `json:"action"`
+		Compensate string `json:"compensate"`
+	}
+	body := struct {
+		GID        string   `json:"gid"`
+		TransType  string   `json:"trans_type"`
+		WaitResult bool     `json:"wait_result"`
+		Steps      []step   `json:"steps"`
+		Payloads   []string `json:"payloads"`
+	}{GID: load.GIDPlaceholder, TransType: "saga", WaitResult: true}
+	for _, made := range s.Sequence(branches, refused) {
+		body.Steps = append(body.Steps, step{made.Action, made.Compensate})
+		body.Payloads = append(body.Payloads, made.Payload)
+	}
+	return json.Marshal(body)
+}
+
+// callable makes sure that the branches of the sagas are there. With dtm's
+// protocol they are bench endpoints of the server itself, which only a bench
+// server has.
+func (c Config) callable(ctx context.Context, servers []string) error {
+	if c.Protocol != ProtocolDTM || c.Scenario.Branches == server.BranchesEmpty && c.Scenario.Fail == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for _, serverURL := range servers {
+		if err := (load.Target{URL: serverURL}).Validate(); err != nil {
+			return err
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.BranchesOf(base(serverURL), c.Token).Action, nil)
+		if err != nil {
+			return fmt.Errorf("target: %w", err)
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			return fmt.Errorf("target: %w", err)
+		}
+		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<16))
+		response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("target: %s has no branches to call (%s): leave --branches empty and --fail 0, or drive a bench server", base(serverURL), response.Status)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/internal/secret"
+)
+
+const (
+	password = "topsecret"
+	token    = "0123456789abcdef"
+)
+
+func options() Options {
+	var o Options
+	o.Redis.URL = secret.New("redis://127.0.0.1:6379")
+	o.Coordinator.BranchAllow = []string{}
+	return o
+}
+
+func file(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	return name
+}
+
+func TestLoad_TheEnvironmentOverridesTheFile_WhichOverridesTheDefaults(t *testing.T) {
+	t.Parallel()
+	o, err := Load(options(), "", nil)
+	require.NoError(t, err)
+	require.Equal(t, options(), o)
+
+	settings := file(t, "redis: {url: 'redis://:"+password+"@a'}\nserver: {token: "+token+"}\ncoordinator: {lease: 5s, branch_allow: [10.0.0.0/8]}\n")
+	o, err = Load(options(), settings, nil)
+	require.NoError(t, err)
+	require.Equal(t, "redis://:"+password+"@a", o.Redis.URL.Reveal())
+	require.Equal(t, token, o.Server.Token.Reveal())
+	require.Equal(t, 5*time.Second, o.Coordinator.Lease)
+	require.Equal(t, []string{"10.0.0.0/8"}, o.Coordinator.BranchAllow)
+
+	o, err = Load(options(), settings, []string{
+		"SAGABENCH_REDIS_URL=redis://b", "SAGABENCH_SERVER_TOKEN=" + token + "2", "SAGABENCH_COORDINATOR_BRANCH_ALLOW=a,b", "HOME=/",
+	})
+	require.NoError(t, err)
+	require.Equal(t, "redis://b", o.Redis.URL.Reveal())
+	require.Equal(t, token+"2", o.Server.Token.Reveal())
+	require.Equal(t, []string{"a", "b"}, o.Coordinator.BranchAllow)
+}
+
+func TestLoad_ReadsTokensFromFiles(t *testing.T) {
+	t.Parallel()
+	o, err := Load(options(), "", []string{
+		"SAGABENCH_SERVER_TOKEN_FILE=" + file(t, token+"\n"), "SAGABENCH_SERVER_ADMIN_TOKEN_FILE=" + file(t, "  "+token+"admin\r\n"),
+	})
+	require.NoError(t, err)
+	require.Equal(t, token, o.Server.Token.Reveal())
+	require.Equal(t, token+"admin", o.Server.AdminToken.Reveal())
+}
+
+func TestLoad_AnEmptyTokenIsNone(t *testing.T) {
+	t.Parallel()
+	o, err := Load(options(), "", []string{"SAGABENCH_SERVER_TOKEN=", "SAGABENCH_SERVER_ADMIN_TOKEN="})
+	require.NoError(t, err)
+	require.False(t, o.Server.Token.IsSet())
+	require.False(t, o.Server.AdminToken.IsSet())
+}
+
+func TestLoad_SaysWhatIsWrong_ButNoSecret(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ settings, environ, says string }{
+		"short token":         {environ: "SERVER_TOKEN=topsecret", says: "server.token: 9 characters, must be at least 16"},
+		"short admin token":   {environ: "SERVER_ADMIN_TOKEN=topsecret", says: "server.admin_token: 9 characters"},
+		"token with a space":  {environ: "SERVER_TOKEN=topsecret topsecret", says: "visible ASCII"},
+		"token with an end":   {settings: `server: {token: "topsecret-topsecret\r\nX-Evil: 1"}`, says: "visible ASCII"},
+		"token of a number":   {settings: "server: {token: 1234567890123456}", says: "write it in quotes"},
+		"token of a list":     {settings: "server: {token: [topsecret]}", says: "write it in quotes"},
+		"no token file":       {environ: "SERVER_TOKEN_FILE=/nowhere", says: "server.token_file: open /nowhere"},
+		"empty token file":    {environ: "SERVER_TOKEN_FILE=" + file(t, "\n"), says: "server.token: 0 characters"},
+		"token and its file":  {settings: "server: {token: topsecret-topsecret, token_file: x}", says: "keep one"},
+		"a number, and words": {environ: "SERVER_MAX_CONNS=many", says: "server.max_conns"},
+		"unknown key":         {settings: "server: {public: true}", says: `unknown key "server.public"`},
+		"unknown variable":    {environ: "SERVER_TOKENS=topsecret", says: "unknown variable SAGABENCH_SERVER_TOKENS"},
+	} {
+		var environ []string
+		if tt.environ != "" {
+			environ = []string{EnvPrefix + tt.environ}
+		}
+		settings := ""
+		if tt.settings != "" {
+			settings = file(t, tt.settings)
+		}
+		_, err := Load(options(), settings, environ)
+		require.ErrorContains(t, err, tt.says, name)
+		require.NotContains(t, err.Error(), "topsecret", name)
+	}
+}
+
+func TestOptions_PrintNoSecret(t *testing.T) {
+	t.Parallel()
+	o, err := Load(options(), "", []string{
+		"SAGABENCH_REDIS_URL=redis://:" + password + "@a", "SAGABENCH_SERVER_TOKEN=" + token, "SAGABENCH_SERVER_ADMIN_TOKEN=" + token + "2",
+	})
+	require.NoError(t, err)
+	for _, verb := range []string{"%v", "%+v", "%#v"} {
+		printed := fmt.Sprintf(verb, o)
+		require.NotContains(t, printed, password)
+		require.NotContains(t, printed, token)
+		require.Equal(t, 3, strings.Count(printed, "***"))
+	}
+}
