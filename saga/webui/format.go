@@ -29,6 +29,14 @@ func at(t, now time.Time) moment {
 	return m
 }
 
+// ahead is at, but for times that have passed.
+func ahead(t, now time.Time) moment {
+	if !t.After(now) {
+		return moment{}
+	}
+	return at(t, now)
+}
+
 // rough is a duration in its largest unit.
 func rough(d time.Duration) string {
 	switch {

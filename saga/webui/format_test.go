@@ -19,6 +19,8 @@ func TestAt_SaysHowLongAgo(t *testing.T) {
 	}
 	require.Equal(t, "2026-01-02 02:04:05 UTC", at(now, now).Text)
 	require.Equal(t, moment{}, at(time.Time{}, now))
+	require.Equal(t, moment{}, ahead(now, now))
+	require.Equal(t, "in 1 s", ahead(now.Add(time.Second), now).Distance)
 }
 
 func TestExact_LeavesOutWhatSaysNothing(t *testing.T) {

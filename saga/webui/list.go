@@ -51,7 +51,7 @@ func (u *UI) row(r store.Record) row {
 		shown.Why = info.State.Aborted
 	case r.Owner == "" && len(info.State.Holds) > 0:
 		shown.Why = info.State.Held
-		shown.Next = at(r.Due, now)
+		shown.Next = ahead(r.Due, now)
 		for _, h := range info.State.Holds {
 			shown.Tries = max(shown.Tries, h.Tries)
 		}

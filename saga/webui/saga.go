@@ -114,7 +114,7 @@ func describe(info saga.Info, now time.Time) sagaContent {
 		Retry: putOff,
 	}
 	if putOff {
-		v.Held, v.Next = info.State.Held, at(info.Due, now)
+		v.Held, v.Next = info.State.Held, ahead(info.Due, now)
 	}
 	for i, step := range info.Saga.Steps {
 		s := stepView{Number: i + 1, Notes: stepNotes(step)}

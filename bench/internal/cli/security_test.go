@@ -65,6 +65,7 @@ func TestRun_KeepsItsSecrets(t *testing.T) {
 	// Of a URL on the command line the result says all but the password.
 	got := p.run("run", redis.URL(), "--json", "--duration", "200ms", "--warmup", "50ms", "--out", "named")
 	require.Contains(t, got.stdout, "redis://:***@127.0.0.1")
+	require.Regexp(t, `"acknowledged": *[1-9]`, got.stdout)
 	require.NotContains(t, got.stdout+got.stderr, "topsecret")
 	p.requireNoSecrets()
 	for _, arguments := range [][]string{{"--help"}, {"serve", "--help"}, {"coordinator", "--help"}, {"load", "--help"}, {"check", "redis"}, {"serve", "redis", "--listen", "nonsense"}} {

@@ -280,3 +280,11 @@ func TestNumber_IsShort(t *testing.T) {
 	require.Equal(t, "8.00 GiB", size(8<<30))
 	require.Equal(t, "512 B", size(512))
 }
+
+func TestText_OfAnUnknownStore_SaysSo(t *testing.T) {
+	t.Parallel()
+	var text bytes.Buffer
+	require.NoError(t, Text(&text, Summary{}, "dir"))
+	require.Contains(t, text.String(), "sagas/s on an unknown store")
+	require.Regexp(t, `(?m)^  store +unknown$`, text.String())
+}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -66,7 +67,7 @@ func newView(s Summary, dir string) view {
 // headline is the result in one line.
 func headline(s Summary) string {
 	var line strings.Builder
-	fmt.Fprintf(&line, "%s sagas/s on %s", number(s.Load.AchievedPerS), s.Run.Store.Driver)
+	fmt.Fprintf(&line, "%s sagas/s on %s", number(s.Load.AchievedPerS), cmp.Or(s.Run.Store.Driver, "an unknown store"))
 	if d := durability(s.Run.Store.Durability); d != "" {
 		fmt.Fprintf(&line, " (%s)", d)
 	}
@@ -224,7 +225,7 @@ func environmentRows(s Summary) []row {
 		{"machine", machine},
 		{"software", e.Kernel + ", " + e.Go},
 		{"topology", s.Run.Topology},
-		{"store", strings.TrimSpace(s.Run.Store.Driver + " " + s.Run.Store.Version)},
+		{"store", cmp.Or(strings.TrimSpace(s.Run.Store.Driver+" "+s.Run.Store.Version), "unknown")},
 	}
 	if len(e.Versions) > 0 {
 		rows = append(rows, row{"versions", pairs(e.Versions, " ")})

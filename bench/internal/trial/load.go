@@ -12,11 +12,14 @@ import (
 // known, is measured and audited; it is left as it is. An embedded store is held
 // by its server, so it cannot be.
 func Load(ctx context.Context, cfg Config, servers []string, target *open.Target) (report.Summary, error) {
-	kind := "bench servers"
-	if cfg.Protocol == ProtocolDTM {
-		kind = "servers with dtm's API"
+	which := fmt.Sprintf("%d servers", len(servers))
+	if len(servers) == 1 {
+		which = "a server"
 	}
-	t := &trial{cfg: cfg, target: target, topology: fmt.Sprintf("load on this machine, %d %s that ran before", len(servers), kind)}
+	if cfg.Protocol == ProtocolDTM {
+		which += " with dtm's API"
+	}
+	t := &trial{cfg: cfg, target: target, topology: "load on this machine, " + which + " that ran before"}
 	if err := cfg.callable(ctx, servers); err != nil {
 		return report.Summary{}, err
 	}
