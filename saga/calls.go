@@ -87,9 +87,13 @@ func (c *Coordinator) call(r *run, b store.Branch) Event {
 	return e
 }
 
+// withoutAll is list without less, all of which it holds.
 func withoutAll(list, less []store.Branch) []store.Branch {
-	if len(less) == 0 || len(list) == 0 {
+	switch len(less) {
+	case 0:
 		return list
+	case len(list): // all of them
+		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(list), func(b store.Branch) bool { return slices.Contains(less, b) })
 }

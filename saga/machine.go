@@ -152,7 +152,11 @@ func (d *Decision) settle(p *Plan) {
 	}
 	switch {
 	case len(d.Calls) > 0:
-		s.Calling = append(slices.Clip(s.Calling), d.Calls...)
+		if len(s.Calling) == 0 {
+			s.Calling = d.Calls // nobody changes either
+		} else {
+			s.Calling = slices.Concat(s.Calling, d.Calls)
+		}
 	case left && len(s.Calling) == 0:
 		d.putOff(p)
 	case !left && s.Status == store.StatusSubmitted:
