@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the servers, and the browser, that the tests start. Where it cannot, it says what to
-# install and fails. When all are there it does nothing.
+# Installs the servers, and the browser, that the tests start. Where it cannot, it
+# says what to install and fails. When all are there it does nothing.
 set -eu
 
 # Where deploy/lab looks after PATH, in its order.
