@@ -110,7 +110,7 @@ func (c *Coordinator) next(r *run, events []Event) ([]Event, error) {
 	case <-timedOut:
 		events = append(events, timeout(r.saga))
 	case <-r.looked:
-		if err := c.look(r); err != nil && !errors.Is(err, errDemanded) {
+		if err := c.look(r); err != nil {
 			return nil, err
 		}
 	case <-c.ctx.Done():
@@ -126,28 +126,27 @@ func (r *run) timedOut() bool { return !r.abortAt.IsZero() && time.Until(r.abort
 func timeout(s *Saga) Event { return Event{Reason: fmt.Sprintf("not done within %v", s.Timeout)} }
 
 // look reads what somebody else, who has the right to, may have made of the saga.
-// It answers errDemanded if there was something.
 func (c *Coordinator) look(r *run) error {
 	record, err := c.store.Get(c.ctx, r.saga.GID)
 	if err != nil {
 		return nil // the next write will find out
 	}
 	if record.Epoch == r.epoch && record.Owner == c.owner && record.Status != r.state.Status {
-		return r.adopt(record)
+		return r.adopt(record, r.state.Calling)
 	}
 	return nil
 }
 
 // adopt moves the run to where somebody else has moved the saga under our own
 // epoch: to aborting, or to its end. Branches under way stay so.
-func (r *run) adopt(record store.Record) error {
+func (r *run) adopt(record store.Record, calling []store.Branch) error {
 	info, err := Read(record)
 	if err != nil {
 		return err
 	}
-	info.State.Calling = r.state.Calling
+	info.State.Calling = calling
 	r.state = info.State
-	return errDemanded
+	return nil
 }
 
 // renew makes sure that the lease outlasts the calls to come, and that there are
@@ -260,8 +259,10 @@ func (c *Coordinator) persist(r *run, t *store.Transition, want State) error {
 		case record.Status == want.Status && record.Marks == want.Marks && t.Due == 0:
 			return nil // under our epoch nobody else marks, or wants the same
 		case record.Status != t.From:
-			r.state.Calling = want.Calling
-			return r.adopt(record)
+			if err := r.adopt(record, want.Calling); err != nil {
+				return err
+			}
+			return errDemanded
 		case refused:
 			return fmt.Errorf("%w: it is %v with marks %s under our own epoch", errTakenOver, record.Status, record.Marks)
 		}

@@ -122,8 +122,7 @@ func (s *Saga) validateOrder() error {
 			free = append(free, i)
 		}
 	}
-	reached := 0
-	for ; len(free) > 0; reached++ {
+	for len(free) > 0 {
 		i := free[len(free)-1]
 		free = free[:len(free)-1]
 		for _, j := range before[i] {
@@ -133,7 +132,7 @@ func (s *Saga) validateOrder() error {
 		}
 	}
 	for i, n := range waitsFor {
-		if n > 0 && reached < len(s.Steps) {
+		if n > 0 {
 			return fmt.Errorf("[%d].after: waits for itself, by way of others", i)
 		}
 	}
