@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/internal/testkit"
 	"sagabench/store"
 )
 
@@ -89,7 +90,7 @@ func TestAPI_Golden(t *testing.T) {
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			t.Parallel()
-			onEveryStore(t, func(t *testing.T, s store.Store) {
+			testkit.OnEveryStore(t, func(t *testing.T, s store.Store) {
 				v := &conversation{site: start(t, s, nil)}
 				part.talk(v)
 				v.compare(part.name)

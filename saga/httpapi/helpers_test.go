@@ -1,9 +1,7 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -19,11 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"sagabench/deploy/lab"
+	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/store"
-	"sagabench/store/pebblestore"
-	"sagabench/store/redisstore"
 )
 
 func TestMain(m *testing.M) {
@@ -37,32 +33,6 @@ const patience = 20 * time.Second
 // adminToken is what the tests' admin shows.
 const adminToken = "the-admin"
 
-func onEveryStore(t *testing.T, test func(t *testing.T, s store.Store)) {
-	t.Run("pebble", func(t *testing.T) {
-		t.Parallel()
-		test(t, openPebble(t))
-	})
-	t.Run("redis", func(t *testing.T) {
-		t.Parallel()
-		cfg := redisstore.DefaultConfig()
-		cfg.URL = lab.TestRedis(t, lab.RedisConfig{}).URL()
-		cfg.Prefix = "test-" + rand.Text()
-		s, err := redisstore.Open(t.Context(), cfg)
-		require.NoError(t, err)
-		t.Cleanup(func() { s.Close() })
-		test(t, s)
-	})
-}
-
-func openPebble(t testing.TB) store.Store {
-	cfg := pebblestore.DefaultConfig()
-	cfg.Dir = t.TempDir()
-	s, err := pebblestore.Open(t.Context(), cfg)
-	require.NoError(t, err)
-	t.Cleanup(func() { s.Close() })
-	return s
-}
-
 // site is an API that is served, and the participants of its sagas.
 type site struct {
 	t        testing.TB
@@ -70,14 +40,14 @@ type site struct {
 	branch   string // of the participants, likewise
 	client   *http.Client
 	branches *branchServer
-	log      *logBuffer
+	log      *testkit.Log
 }
 
 // start serves the API of a coordinator that loses no time. change, unless nil,
 // may alter both configurations.
 func start(t testing.TB, s store.Store, change func(*Config, *saga.Config)) *site {
 	t.Helper()
-	log := &logBuffer{}
+	log := &testkit.Log{}
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	cfg := Config{
 		Version: "v0.0.0-test",
@@ -273,22 +243,4 @@ func putOff(t transaction) bool { return t.Owner == "" && t.FinishTime == nil &&
 
 func status(s string) func(transaction) bool {
 	return func(t transaction) bool { return t.Status == s }
-}
-
-// logBuffer is a log that may be read while it is written.
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }

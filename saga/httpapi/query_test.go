@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/store"
 )
@@ -25,7 +26,7 @@ func (at *site) all(query string) listed {
 
 func TestAll_Pages(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, s store.Store) {
+	testkit.OnEveryStore(t, func(t *testing.T, s store.Store) {
 		at := start(t, s, nil)
 		const sagas = 25
 		for i := range sagas {
@@ -54,7 +55,7 @@ func TestAll_Pages(t *testing.T) {
 
 func TestAll_FiltersByTimeOfCreation(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, s store.Store) {
+	testkit.OnEveryStore(t, func(t *testing.T, s store.Store) {
 		at := start(t, s, nil)
 		require.Equal(t, http.StatusOK, at.submit(at.sagaOf("timed", m{"wait_result": true}, [2]string{"/ok", ""})).status)
 		created := at.query("timed").Transaction.CreateTime.UnixMilli()
@@ -76,7 +77,7 @@ func TestAll_FiltersByTimeOfCreation(t *testing.T) {
 // An unreadable record must not hide the others.
 func TestAll_ListsWhatItCannotRead(t *testing.T) {
 	t.Parallel()
-	s := openPebble(t)
+	s := testkit.OpenPebble(t)
 	at := start(t, s, nil)
 	errs := s.Apply(t.Context(), []store.Change{
 		&store.Create{GID: "alien", Body: []byte("<xml/>"), Steps: 1, Owner: "others", Due: time.Hour},
@@ -95,7 +96,7 @@ func TestAll_ListsWhatItCannotRead(t *testing.T) {
 
 func TestResetCronTime_TakesUpAllThatWait(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, s store.Store) {
+	testkit.OnEveryStore(t, func(t *testing.T, s store.Store) {
 		at := start(t, s, func(_ *Config, c *saga.Config) { c.RetryInterval = time.Hour })
 		const sagas = 7
 		gid := func(i int) string { return fmt.Sprintf("waits-%d", i) }

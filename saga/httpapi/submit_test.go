@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/store"
 	"sagabench/store/storetest"
@@ -20,7 +21,7 @@ import (
 
 func TestSubmit_HundredAtOnceHalfWithAnotherBody(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, s store.Store) {
+	testkit.OnEveryStore(t, func(t *testing.T, s store.Store) {
 		at := start(t, s, nil)
 		const each = 50
 		var bodies [2]string
@@ -55,7 +56,7 @@ func TestSubmit_HundredAtOnceHalfWithAnotherBody(t *testing.T) {
 
 func TestSubmit_CallsBranchesAsAsked(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), nil)
+	at := start(t, testkit.OpenPebble(t), nil)
 	body := at.sagaOf("calls", m{"wait_result": true, "branch_headers": m{"X-Tenant": "t1"}},
 		[2]string{"/ok/a?kind=x", ""}, [2]string{"/refuse/b", "/ok/b-back"})
 	body["payloads"] = []string{`{"amount":30}`, ""}
@@ -99,7 +100,7 @@ func TestSubmit_StopsWaitingAfterMaxWait(t *testing.T) {
 
 func TestSubmit_TakesPayloadsBeforeData(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), nil)
+	at := start(t, testkit.OpenPebble(t), nil)
 	r := at.submit(m{
 		"gid": "mixed", "trans_type": "saga", "wait_result": true, "payloads": []string{"1"},
 		"steps": []m{{"action": at.branch + "/ok", "data": "7"}, {"action": at.branch + "/ok", "data": "2"}},
@@ -111,7 +112,7 @@ func TestSubmit_TakesPayloadsBeforeData(t *testing.T) {
 
 func TestSubmit_KeepsAnOrderThatIsNotConcurrent(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), nil)
+	at := start(t, testkit.OpenPebble(t), nil)
 	r := at.submit(at.sagaOf("serial", m{
 		"wait_result": true, "concurrent": true, // which alone means nothing, as with dtm
 		"custom_data": `{"concurrent":false,"orders":{"1":[0]}}`,
@@ -123,7 +124,7 @@ func TestSubmit_KeepsAnOrderThatIsNotConcurrent(t *testing.T) {
 
 func TestSubmit_RefusesLargeBodies(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), nil)
+	at := start(t, testkit.OpenPebble(t), nil)
 	long := strings.Repeat(" ", MaxBodyBytes+1)
 	r := at.post("/api/dtmsvr/submit", long)
 	require.Equal(t, response{http.StatusRequestEntityTooLarge, `{"message":"body: more than 8388608 bytes"}`}, r)
@@ -199,14 +200,14 @@ func TestAPI_AnswersWhileTheStoreIsAway(t *testing.T) {
 
 func TestForceStop_IsForNobodyWithoutAnAdmin(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), func(c *Config, _ *saga.Config) { c.Admin = nil })
+	at := start(t, testkit.OpenPebble(t), func(c *Config, _ *saga.Config) { c.Admin = nil })
 	r := at.do(http.MethodPost, "/api/dtmsvr/forceStop", `{"gid":"g"}`, "Authorization", "Bearer "+adminToken)
 	require.Equal(t, http.StatusForbidden, r.status)
 }
 
 func TestAbort_CompensatesWhatIsBeingCalled(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, s store.Store) {
+	testkit.OnEveryStore(t, func(t *testing.T, s store.Store) {
 		at := start(t, s, nil)
 		require.Equal(t, http.StatusOK, at.submit(at.sagaOf("under-way", nil,
 			[2]string{"/ok/a", "/ok/a-back"}, [2]string{"/held/b", "/ok/b-back"}, [2]string{"/ok/c", "/ok/c-back"})).status)

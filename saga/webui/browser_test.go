@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/store"
 )
@@ -19,7 +20,7 @@ import (
 // go test -artifacts keeps the pictures.
 func TestUI_InABrowser(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), theToken)
+	at := start(t, testkit.OpenPebble(t), theToken)
 	at.fill()
 	b := startChromium(t)
 	base := strings.Replace(at.url, "127.0.0.1", sitesName, 1)
@@ -56,7 +57,7 @@ func TestUI_InABrowser(t *testing.T) {
 
 func TestUI_InABrowser_ButtonsWork(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), theToken)
+	at := start(t, testkit.OpenPebble(t), theToken)
 	at.fill()
 	b := startChromium(t)
 	base := strings.Replace(at.url, "127.0.0.1", sitesName, 1)

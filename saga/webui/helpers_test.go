@@ -19,7 +19,6 @@ import (
 	"sagabench/internal/secret"
 	"sagabench/saga"
 	"sagabench/store"
-	"sagabench/store/pebblestore"
 )
 
 func TestMain(m *testing.M) {
@@ -31,15 +30,6 @@ const (
 	patience = 20 * time.Second // how long a test waits for what must happen
 	theToken = "the-token-of-the-tests"
 )
-
-func openPebble(t testing.TB) store.Store {
-	cfg := pebblestore.DefaultConfig()
-	cfg.Dir = t.TempDir()
-	s, err := pebblestore.Open(t.Context(), cfg)
-	require.NoError(t, err)
-	t.Cleanup(func() { s.Close() })
-	return s
-}
 
 // site is a page that is served, over a coordinator that runs.
 type site struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/internal/secret"
+	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/store"
 	"sagabench/store/storetest"
@@ -23,7 +24,7 @@ var open = map[string]bool{"GET /ui/style.css": true, "GET /ui/icon.svg": true, 
 
 func TestUI_EveryRoute_WantsALogin(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), theToken)
+	at := start(t, testkit.OpenPebble(t), theToken)
 	at.putOff(&saga.Saga{GID: "held", Steps: []saga.Step{at.step("/away", "")}})
 	routes := at.routes.Routes()
 	require.NotEmpty(t, routes)
@@ -63,7 +64,7 @@ func TestUI_EveryRoute_WantsALogin(t *testing.T) {
 
 func TestUI_Login(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), theToken)
+	at := start(t, testkit.OpenPebble(t), theToken)
 	for _, wrong := range []string{"", "wrong-wrong-wrong-wrong", theToken[1:], theToken + "x"} {
 		a := at.logIn(wrong)
 		require.Equal(t, http.StatusUnauthorized, a.StatusCode)
@@ -93,7 +94,7 @@ func TestUI_Login(t *testing.T) {
 
 func TestUI_Login_LeadsToThisPageOnly(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), theToken)
+	at := start(t, testkit.OpenPebble(t), theToken)
 	for to, want := range map[string]string{
 		"":                            "/ui",
 		"/ui/sagas/x":                 "/ui/sagas/x",
@@ -115,7 +116,7 @@ func TestUI_Login_LeadsToThisPageOnly(t *testing.T) {
 func TestUI_RefusesWhatAnotherSiteSends(t *testing.T) {
 	t.Parallel()
 	for _, token := range []string{"", theToken} {
-		at := start(t, openPebble(t), token)
+		at := start(t, testkit.OpenPebble(t), token)
 		at.putOff(&saga.Saga{GID: "held", Steps: []saga.Step{at.step("/away", "")}})
 		if token != "" {
 			at.logIn(token)
@@ -139,7 +140,7 @@ func TestUI_RefusesWhatAnotherSiteSends(t *testing.T) {
 
 func TestUI_LimitsItsForm(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), theToken)
+	at := start(t, testkit.OpenPebble(t), theToken)
 	require.Equal(t, http.StatusRequestEntityTooLarge, at.logIn(strings.Repeat("x", maxForm)).StatusCode)
 	request := at.request(http.MethodPost, "/ui/login", url.Values{"token": {"%"}})
 	request.URL.RawQuery = "%zz"
@@ -148,7 +149,7 @@ func TestUI_LimitsItsForm(t *testing.T) {
 
 func TestUI_EveryAnswer_HasThePolicy(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), theToken)
+	at := start(t, testkit.OpenPebble(t), theToken)
 	at.run(&saga.Saga{GID: "done", Steps: make([]saga.Step, 1)})
 	at.logIn(theToken)
 	for _, route := range at.routes.Routes() {
@@ -165,13 +166,13 @@ func TestUI_EveryAnswer_HasThePolicy(t *testing.T) {
 
 func TestUI_Overview_ShowsHowThingsStand(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), "")
+	at := start(t, testkit.OpenPebble(t), "")
 	empty := at.page("/ui")
 	require.Contains(t, empty, "Every saga has ended.")
 	require.Contains(t, empty, "No saga waits for a branch to answer.")
 	require.NotContains(t, empty, "Log out", "nobody had to log in")
 
-	at = start(t, openPebble(t), "")
+	at = start(t, testkit.OpenPebble(t), "")
 	at.fill()
 	text := at.page("/ui")
 	require.Regexp(t, `(?s)unfinished</dt><dd>3<.*due now</dt><dd>0<`, text)
@@ -214,7 +215,7 @@ func (m *many) List(ctx context.Context, q store.Query) (store.Page, error) {
 
 func TestUI_Overview_IsBounded(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), "")
+	at := start(t, testkit.OpenPebble(t), "")
 	m := &many{Store: storetest.NewModel(0)}
 	at.ui.store = m
 	text := at.page("/ui")
@@ -231,7 +232,7 @@ func TestUI_Overview_IsBounded(t *testing.T) {
 
 func TestUI_List_ShowsAStatusPageByPage(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), "")
+	at := start(t, testkit.OpenPebble(t), "")
 	at.fill()
 	for status, want := range map[string]int{"submitted": 2, "aborting": 1, "succeed": listRows + 3, "failed": 1, "": listRows + 7} {
 		seen := make(map[string]bool)
@@ -258,7 +259,7 @@ func TestUI_List_ShowsAStatusPageByPage(t *testing.T) {
 
 func TestUI_Saga_ShowsAllButWhatIsConfidential(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), "")
+	at := start(t, testkit.OpenPebble(t), "")
 	at.fill()
 	text := at.page("/ui/sagas/held-up")
 	for _, want := range []string{
@@ -290,7 +291,7 @@ func TestUI_Saga_MasksPasswords(t *testing.T) {
 
 func TestUI_Buttons_AskTheCoordinator(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), "")
+	at := start(t, testkit.OpenPebble(t), "")
 	at.putOff(&saga.Saga{GID: "held", Steps: []saga.Step{at.step("/away", "/ok")}})
 	a := at.post("/ui/sagas/held/retry", nil)
 	require.Equal(t, http.StatusSeeOther, a.StatusCode, a.body)
@@ -310,7 +311,7 @@ func TestUI_Buttons_AskTheCoordinator(t *testing.T) {
 
 func TestUI_Find_LeadsToASaga(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), "")
+	at := start(t, testkit.OpenPebble(t), "")
 	require.Equal(t, "/ui/sagas/some-gid", at.get("/ui/find?gid=+some-gid+").Header.Get("Location"))
 	for _, gid := range []string{"", "..", "a/b", "http://evil.example", "a\r\nb", strings.Repeat("x", 65)} {
 		require.Equal(t, http.StatusBadRequest, at.get("/ui/find?gid="+url.QueryEscape(gid)).StatusCode, gid)
@@ -323,7 +324,7 @@ func TestUI_Find_LeadsToASaga(t *testing.T) {
 
 func TestUI_SaysWhenTheStoreIsAway(t *testing.T) {
 	t.Parallel()
-	s := openPebble(t)
+	s := testkit.OpenPebble(t)
 	at := start(t, s, "")
 	require.NoError(t, s.Close())
 	for _, path := range []string{"/ui", "/ui/sagas", "/ui/sagas/x"} {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/store"
 	"sagabench/store/storetest"
@@ -34,8 +35,8 @@ func BenchmarkRunSaga(b *testing.B) {
 		open func() store.Store
 	}{
 		{"memory", func() store.Store { return storetest.NewModel(0) }},
-		{"pebble", func() store.Store { return openPebble(b) }},
-		{"redis", func() store.Store { return openRedis(b, lab.TestRedis(b, lab.RedisConfig{})) }},
+		{"pebble", func() store.Store { return testkit.OpenPebble(b) }},
+		{"redis", func() store.Store { return testkit.OpenRedis(b, lab.TestRedis(b, lab.RedisConfig{})) }},
 	} {
 		b.Run(engine.name, func(b *testing.B) {
 			at := start(b, engine.open())

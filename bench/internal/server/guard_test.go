@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/internal/secret"
+	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/store"
 )
@@ -45,7 +46,7 @@ func concrete(route string) string {
 
 func TestGuard_EveryRoute_WantsTheToken(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), everything, withToken)
+	at := start(t, testkit.OpenPebble(t), everything, withToken)
 	routes := append(at.server.routes.Routes(), gin.RouteInfo{Method: http.MethodGet, Path: "/no/such/path"})
 	require.Greater(t, len(routes), 25)
 	wrong := []string{
@@ -103,7 +104,7 @@ func sagasMade(routes []gin.RouteInfo) (n int) {
 
 func TestGuard_TheBranchKeyOpensTheBranchesOnly(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), withToken)
+	at := start(t, testkit.OpenPebble(t), withToken)
 	of := BranchesOf(at.server.URL(), secret.New(theToken))
 	for url, status := range map[string]int{
 		of.Action: http.StatusOK, of.Compensate: http.StatusOK, of.Refusing: http.StatusConflict,
@@ -129,7 +130,7 @@ func TestGuard_TheBranchKeyOpensTheBranchesOnly(t *testing.T) {
 
 func TestGuard_WithoutAToken_KeepsOutWhatABrowserBrings(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), everything)
+	at := start(t, testkit.OpenPebble(t), everything)
 	own := at.server.URL()
 	ask := func(method, path, header, value string) int {
 		request := at.bare(method, path)
@@ -193,7 +194,7 @@ func TestServer_ForceStop_IsForTheAdmin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			at := start(t, openPebble(t), change)
+			at := start(t, testkit.OpenPebble(t), change)
 			require.NoError(t, at.server.coordinator.Submit(t.Context(), &saga.Saga{
 				GID: "stuck", Steps: []saga.Step{{Action: "http://127.0.0.1:1/nobody"}},
 			}))

@@ -1,15 +1,12 @@
 package server
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,12 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"sagabench/deploy/lab"
 	"sagabench/internal/secret"
+	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/store"
-	"sagabench/store/pebblestore"
-	"sagabench/store/redisstore"
 )
 
 func TestMain(m *testing.M) {
@@ -37,43 +32,12 @@ const patience = 20 * time.Second
 // poll is how often it looks.
 const poll = 5 * time.Millisecond
 
-// onEveryStore runs a test against each engine.
-func onEveryStore(t *testing.T, test func(t *testing.T, s store.Store)) {
-	t.Run("pebble", func(t *testing.T) {
-		t.Parallel()
-		test(t, openPebble(t))
-	})
-	t.Run("redis", func(t *testing.T) {
-		t.Parallel()
-		test(t, openRedis(t, lab.TestRedis(t, lab.RedisConfig{})))
-	})
-}
-
-func openPebble(t testing.TB) store.Store {
-	cfg := pebblestore.DefaultConfig()
-	cfg.Dir = t.TempDir()
-	s, err := pebblestore.Open(t.Context(), cfg)
-	require.NoError(t, err)
-	t.Cleanup(func() { s.Close() })
-	return s
-}
-
-func openRedis(t testing.TB, server *lab.Server) store.Store {
-	cfg := redisstore.DefaultConfig()
-	cfg.URL = server.URL()
-	cfg.Prefix = "test-" + rand.Text()
-	s, err := redisstore.Open(t.Context(), cfg)
-	require.NoError(t, err)
-	t.Cleanup(func() { s.Close() })
-	return s
-}
-
 // site is a server that runs, and a client for it.
 type site struct {
 	t      testing.TB
 	server *Server
 	client *http.Client
-	log    *logBuffer
+	log    *testkit.Log
 	stop   context.CancelFunc
 	ended  chan struct{}
 }
@@ -100,7 +64,7 @@ func settings(s store.Store, changes ...func(*Config, *Deps)) (Config, Deps) {
 func start(t testing.TB, s store.Store, changes ...func(*Config, *Deps)) *site {
 	t.Helper()
 	cfg, deps := settings(s, changes...)
-	log := &logBuffer{}
+	log := &testkit.Log{}
 	deps.Logger = slog.New(slog.NewTextHandler(log, nil))
 	var err error
 	deps.Listener, err = Listen(cfg)
@@ -194,24 +158,6 @@ func (at *site) send(request *http.Request) (response, error) {
 	defer answer.Body.Close()
 	content, err := io.ReadAll(answer.Body)
 	return response{status: answer.StatusCode, header: answer.Header, body: string(content)}, err
-}
-
-// logBuffer keeps what was logged.
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 func count(t testing.TB, s store.Store) int {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/internal/secret"
+	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/saga/httpapi"
 	"sagabench/store"
@@ -41,7 +42,7 @@ const submitPath = "/api/dtmsvr/submit"
 
 func TestServer_RefusesWhatIsTooLarge(t *testing.T) {
 	t.Parallel()
-	s := openPebble(t)
+	s := testkit.OpenPebble(t)
 	at := start(t, s, func(c *Config, _ *Deps) { c.Bench = false })
 	many := func(n int) map[string]any {
 		steps, payloads := make([]map[string]string, n), make([]string, n)
@@ -87,7 +88,7 @@ func TestServer_RefusesWhatIsTooLarge(t *testing.T) {
 // Bad gids are kept out of keys, log lines and headers.
 func TestServer_RefusesGidsThatAreMore(t *testing.T) {
 	t.Parallel()
-	s := openPebble(t)
+	s := testkit.OpenPebble(t)
 	at := start(t, s, func(c *Config, _ *Deps) { c.Bench, c.AdminToken = false, secret.New(theAdminToken) })
 	for _, gid := range []string{
 		"", " ", "../../etc/passwd", "a/b", "a b", "{other}", "*", "x:y", "a\nlevel=ERROR msg=injected", "a\r\nX-Injected: 1",
@@ -111,7 +112,7 @@ func TestServer_RefusesGidsThatAreMore(t *testing.T) {
 
 func TestServer_CutsOffSlowClients(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), func(c *Config, _ *Deps) { c.Read = 100 * time.Millisecond })
+	at := start(t, testkit.OpenPebble(t), func(c *Config, _ *Deps) { c.Read = 100 * time.Millisecond })
 	address := strings.TrimPrefix(at.server.URL(), "http://")
 	for name, sent := range map[string]string{
 		"nothing":       "",
@@ -136,7 +137,7 @@ func TestServer_CutsOffSlowClients(t *testing.T) {
 
 func TestServer_LimitsConnections(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), func(c *Config, _ *Deps) { c.MaxConns = 2 })
+	at := start(t, testkit.OpenPebble(t), func(c *Config, _ *Deps) { c.MaxConns = 2 })
 	var conns []net.Conn
 	ask := func(within time.Duration) (conn net.Conn, err error) {
 		conn, err = net.Dial("tcp", strings.TrimPrefix(at.server.URL(), "http://"))

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/internal/testkit"
 	"sagabench/store"
 	"sagabench/store/storetest"
 )
@@ -58,7 +59,7 @@ func value(m *dto.Metric) float64 {
 
 func TestMetrics_CountWhatHappened(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, s store.Store) {
+	testkit.OnEveryStore(t, func(t *testing.T, s store.Store) {
 		at := start(t, s)
 		for range 3 {
 			require.Equal(t, http.StatusOK, at.get("/bench/saga?branches=http").status)
@@ -105,7 +106,7 @@ func TestMetrics_CountWhatHappened(t *testing.T) {
 
 func TestMetrics_SayWhatIsUnfinished(t *testing.T) {
 	t.Parallel()
-	s := openPebble(t)
+	s := testkit.OpenPebble(t)
 	for _, err := range s.Apply(t.Context(), []store.Change{
 		&store.Create{GID: "later", Body: []byte(`{}`), Steps: 1, Owner: "other", Due: time.Hour},
 	}) {
@@ -122,7 +123,7 @@ type plain struct{ store.Store }
 
 func TestMetrics_LeaveOutWhatTheStoreCannotSay(t *testing.T) {
 	t.Parallel()
-	got := start(t, plain{openPebble(t)}).scrape()
+	got := start(t, plain{testkit.OpenPebble(t)}).scrape()
 	require.NotContains(t, got, "sagabench_store_round_trips_total")
 	require.NotContains(t, got, "sagabench_store_fsyncs_total")
 	require.Contains(t, got, "sagabench_unfinished")
@@ -131,7 +132,7 @@ func TestMetrics_LeaveOutWhatTheStoreCannotSay(t *testing.T) {
 func TestServer_SaysWhenTheStoreIsAway(t *testing.T) {
 	t.Parallel()
 	redis := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}})
-	at := start(t, openRedis(t, redis))
+	at := start(t, testkit.OpenRedis(t, redis))
 	require.Equal(t, http.StatusOK, at.get("/healthz").status)
 	require.Equal(t, http.StatusOK, at.get("/bench/saga").status)
 
@@ -193,7 +194,7 @@ func TestMetrics_AreDocumented(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/operations.md")
 	require.NoError(t, err)
-	for name := range start(t, openPebble(t)).scrape() {
+	for name := range start(t, testkit.OpenPebble(t)).scrape() {
 		name, _, _ = strings.Cut(name, "{")
 		if strings.HasPrefix(name, "sagabench_") {
 			require.Contains(t, string(text), "`"+name+"`")

@@ -9,13 +9,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/store"
 )
 
 func TestRunSaga_AnswersWhenTheSagaHasEnded(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, s store.Store) {
+	testkit.OnEveryStore(t, func(t *testing.T, s store.Store) {
 		at := start(t, s)
 		seen := map[string]bool{}
 		for _, r := range []response{
@@ -38,7 +39,7 @@ func TestRunSaga_AnswersWhenTheSagaHasEnded(t *testing.T) {
 
 func TestRunSaga_TakesItsDefaultsFromTheConfig(t *testing.T) {
 	t.Parallel()
-	s := openPebble(t)
+	s := testkit.OpenPebble(t)
 	at := start(t, s, func(c *Config, _ *Deps) { c.Scenario = Scenario{Steps: 3, Branches: BranchesHTTP, Payload: 10} })
 	for query, marks := range map[string]store.Marks{"": "y-y-y-", "?steps=1": "y-"} {
 		record, err := s.Get(t.Context(), at.get("/bench/saga"+query).reply(t).GID)
@@ -50,7 +51,7 @@ func TestRunSaga_TakesItsDefaultsFromTheConfig(t *testing.T) {
 
 func TestRunSaga_CompensatesWhatFails(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, s store.Store) {
+	testkit.OnEveryStore(t, func(t *testing.T, s store.Store) {
 		at := start(t, s)
 		for _, c := range []struct {
 			branches       string
@@ -81,7 +82,7 @@ func TestRunSaga_CompensatesWhatFails(t *testing.T) {
 
 func TestRunSaga_FailsTheShareItWasAskedFor(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t))
+	at := start(t, testkit.OpenPebble(t))
 	failed := 0
 	const sagas = 200
 	for range sagas {
@@ -97,7 +98,7 @@ func TestRunSaga_FailsTheShareItWasAskedFor(t *testing.T) {
 
 func TestRunSaga_SendsThePayloadToItsBranches(t *testing.T) {
 	t.Parallel()
-	s := openPebble(t)
+	s := testkit.OpenPebble(t)
 	at := start(t, s)
 	for _, bytes := range []int{0, 1, 100, 1 << 20} {
 		r := at.get(fmt.Sprintf("/bench/saga?steps=2&branches=http&payload=%d", bytes))
@@ -114,7 +115,7 @@ func TestRunSaga_SendsThePayloadToItsBranches(t *testing.T) {
 
 func TestRunSaga_TakesSagasUpToTheLimits(t *testing.T) {
 	t.Parallel()
-	s := openPebble(t)
+	s := testkit.OpenPebble(t)
 	at := start(t, s)
 	for _, query := range []string{"steps=1000", "steps=3&payload=1048576", "steps=1000&payload=4000"} {
 		r := at.get("/bench/saga?" + query)
@@ -129,7 +130,7 @@ func TestRunSaga_TakesSagasUpToTheLimits(t *testing.T) {
 
 func TestRunSaga_WritesNothingForAWrongParameter(t *testing.T) {
 	t.Parallel()
-	s := openPebble(t)
+	s := testkit.OpenPebble(t)
 	at := start(t, s)
 	for query, want := range map[string]string{
 		"steps=1001": "steps: 1001, must be 1 to 1000",
@@ -145,7 +146,7 @@ func TestRunSaga_WritesNothingForAWrongParameter(t *testing.T) {
 
 func TestBranch_RefusesWhenAsked(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t))
+	at := start(t, testkit.OpenPebble(t))
 	for _, path := range []string{actionPath, compensatePath} {
 		for _, r := range []response{
 			at.get(path), at.get(path + "?gid=g&op=action"), at.do(http.MethodPost, path+"?gid=g", `"payload"`),
@@ -166,7 +167,7 @@ func TestBranch_RefusesWhenAsked(t *testing.T) {
 
 func TestBranch_LimitsItsBody(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t))
+	at := start(t, testkit.OpenPebble(t))
 	require.Equal(t, http.StatusOK, at.do(http.MethodPost, actionPath, strings.Repeat("x", 1<<20)).status)
 	r := at.do(http.MethodPost, actionPath, strings.Repeat("x", 1<<20+1))
 	require.Equal(t, http.StatusRequestEntityTooLarge, r.status)
@@ -175,7 +176,7 @@ func TestBranch_LimitsItsBody(t *testing.T) {
 
 func TestServer_AnswersWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t))
+	at := start(t, testkit.OpenPebble(t))
 	for _, path := range []string{"/bench", "/bench/saga/", "/bench/saga/x", "/debug/pprof/", "/favicon.ico"} {
 		r := at.get(path)
 		require.Equal(t, http.StatusNotFound, r.status, path)

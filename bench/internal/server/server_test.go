@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/internal/secret"
+	"sagabench/internal/testkit"
 	"sagabench/store"
 )
 
@@ -33,7 +34,7 @@ func TestNew_NamesTheSettingThatIsWrong(t *testing.T) {
 		right, _ := settings(nil)
 		listener, err := Listen(right)
 		require.NoError(t, err)
-		cfg, deps := settings(openPebble(t), change)
+		cfg, deps := settings(testkit.OpenPebble(t), change)
 		deps.Listener = listener
 		_, err = New(cfg, deps)
 		require.ErrorIs(t, err, store.ErrInvalid)
@@ -84,7 +85,7 @@ func (at *site) async(h *held, path string) <-chan response {
 
 func TestRun_FinishesWhatIsUnderWayWhenToldToStop(t *testing.T) {
 	t.Parallel()
-	h := hold(openPebble(t))
+	h := hold(testkit.OpenPebble(t))
 	at := start(t, h)
 	done := at.async(h, "/bench/saga?steps=2&branches=http")
 	at.stop()
@@ -102,7 +103,7 @@ func TestRun_FinishesWhatIsUnderWayWhenToldToStop(t *testing.T) {
 
 func TestRun_LetsGoWhatOutlastsTheGrace(t *testing.T) {
 	t.Parallel()
-	h := hold(openPebble(t))
+	h := hold(testkit.OpenPebble(t))
 	at := start(t, h, func(c *Config, d *Deps) {
 		c.Grace = 50 * time.Millisecond
 		d.Saga.Commit.Timeout = 100 * time.Millisecond
@@ -118,7 +119,7 @@ func TestRun_LetsGoWhatOutlastsTheGrace(t *testing.T) {
 
 func TestRun_StopsUnderLoadWithNothingUnfinished(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, s store.Store) {
+	testkit.OnEveryStore(t, func(t *testing.T, s store.Store) {
 		at := start(t, s)
 		var clients sync.WaitGroup
 		var ended, refused, other atomic.Int64
@@ -155,7 +156,7 @@ func TestRun_StopsUnderLoadWithNothingUnfinished(t *testing.T) {
 
 func TestRunSaga_AnswersWhileTheStoreHangs(t *testing.T) {
 	t.Parallel()
-	h := hold(openPebble(t))
+	h := hold(testkit.OpenPebble(t))
 	at := start(t, h, func(_ *Config, d *Deps) {
 		d.Saga.Commit.Timeout = 100 * time.Millisecond
 	})
@@ -173,7 +174,7 @@ func (broken) Stats(context.Context) (store.Stats, error) { panic("out of order"
 
 func TestServer_AnswersAPanic(t *testing.T) {
 	t.Parallel()
-	at := start(t, broken{openPebble(t)})
+	at := start(t, broken{testkit.OpenPebble(t)})
 	for range 2 {
 		r := at.get("/healthz")
 		require.Equal(t, http.StatusInternalServerError, r.status)
@@ -186,16 +187,16 @@ func TestServer_AnswersAPanic(t *testing.T) {
 
 func TestServer_ServesProfilesOnlyWhenAsked(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), func(c *Config, _ *Deps) { c.Pprof = true })
+	at := start(t, testkit.OpenPebble(t), func(c *Config, _ *Deps) { c.Pprof = true })
 	require.Contains(t, at.get("/debug/pprof/").body, "goroutine")
 	require.True(t, strings.HasPrefix(at.get("/debug/pprof/goroutine?debug=1").body, "goroutine profile: total"))
 	require.Equal(t, http.StatusOK, at.get("/debug/pprof/cmdline").status)
-	require.Equal(t, http.StatusNotFound, start(t, openPebble(t)).get("/debug/pprof/cmdline").status)
+	require.Equal(t, http.StatusNotFound, start(t, testkit.OpenPebble(t)).get("/debug/pprof/cmdline").status)
 }
 
 func TestServer_ReachesItselfOnAnAddressThatOthersReach(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t), withToken, func(c *Config, _ *Deps) { c.Listen = ":0" })
+	at := start(t, testkit.OpenPebble(t), withToken, func(c *Config, _ *Deps) { c.Listen = ":0" })
 	require.True(t, strings.HasPrefix(at.server.URL(), "http://127.0.0.1:"), at.server.URL())
 	require.Equal(t, http.StatusOK, at.get("/bench/saga?branches=http").status)
 }
@@ -208,7 +209,7 @@ func TestVegetaCommand_DrivesTheServer(t *testing.T) {
 }
 
 func driveWithVegeta(t *testing.T, token secret.Text) {
-	s := openPebble(t)
+	s := testkit.OpenPebble(t)
 	at := start(t, s, func(c *Config, _ *Deps) { c.Token = token })
 	line := VegetaCommand(at.server.URL(), Scenario{Steps: 1, Branches: BranchesHTTP}.Query(), 8, token.IsSet())
 	require.NotContains(t, line, theToken)
@@ -227,7 +228,7 @@ func driveWithVegeta(t *testing.T, token secret.Text) {
 func TestServer_ThePage_ShowsWhatTheCoordinatorDid(t *testing.T) {
 	t.Parallel()
 	for _, bench := range []bool{true, false} {
-		at := start(t, openPebble(t), func(c *Config, _ *Deps) { c.Bench = bench })
+		at := start(t, testkit.OpenPebble(t), func(c *Config, _ *Deps) { c.Bench = bench })
 		require.Equal(t, http.StatusFound, at.ask(at.bare(http.MethodGet, "/")).status)
 		r := at.do(http.MethodPost, submitPath, submission(map[string]any{
 			"gid": "watched", "wait_result": false, "steps": []any{map[string]string{"action": "http://127.0.0.1:1/away"}},

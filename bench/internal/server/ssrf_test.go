@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/internal/testkit"
 	"sagabench/saga"
 )
 
@@ -86,7 +87,7 @@ func action(url string) map[string]any {
 
 func TestServer_RefusesBranchesInTheInnerNetwork(t *testing.T) {
 	t.Parallel()
-	s := openPebble(t)
+	s := testkit.OpenPebble(t)
 	at := start(t, s)
 	for _, url := range []string{
 		"http://192.0.2.1/", "http://169.254.169.254/latest/meta-data", "http://10.0.0.1:6379/", "http://[::ffff:10.0.0.1]/", "http://0.0.0.0/",
@@ -108,7 +109,7 @@ func TestServer_RefusesBranchesInTheInnerNetwork(t *testing.T) {
 // A name is judged by what it resolves to when it is dialled.
 func TestServer_RefusesNamesThatLeadIntoTheInnerNetwork(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t))
+	at := start(t, testkit.OpenPebble(t))
 	for gid, url := range map[string]string{
 		"by-name": "http://inner.test/", "metadata": "http://metadata.test/latest/meta-data", "in-disguise": "http://0xc0000201/", "as-a-number": "http://3221225985/",
 	} {
@@ -147,7 +148,7 @@ func (at *site) heldUp(gid string) string {
 
 func TestServer_FollowsNoRedirectOfABranch(t *testing.T) {
 	t.Parallel()
-	at := start(t, openPebble(t))
+	at := start(t, testkit.OpenPebble(t))
 	var reached atomic.Int64
 	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
 	t.Cleanup(inner.Close)
@@ -170,7 +171,7 @@ func TestServer_AllowsItsOwnAddressToTheBenchOnly(t *testing.T) {
 	t.Parallel()
 	own := interfaceAddress(t)
 	for _, bench := range []bool{true, false} {
-		at := start(t, openPebble(t), withToken, func(c *Config, _ *Deps) { c.Listen, c.Bench = net.JoinHostPort(own, "0"), bench })
+		at := start(t, testkit.OpenPebble(t), withToken, func(c *Config, _ *Deps) { c.Listen, c.Bench = net.JoinHostPort(own, "0"), bench })
 		of := BranchesOf(at.server.URL(), at.server.cfg.Token)
 		r := at.do(http.MethodPost, submitPath, submission(action(of.Action), map[string]any{"wait_result": true}))
 		require.Equal(t, bench || net.ParseIP(own).IsLoopback(), r.status == http.StatusOK, r.body)

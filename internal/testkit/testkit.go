@@ -1,0 +1,74 @@
+// Package testkit gives tests what several packages need: stores of every kind on
+// real engines, and a log that can be read while it is written.
+package testkit
+
+import (
+	"bytes"
+	"crypto/rand"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/deploy/lab"
+	"sagabench/store"
+	"sagabench/store/pebblestore"
+	"sagabench/store/redisstore"
+)
+
+// OnEveryStore runs a test on each kind of store, side by side.
+func OnEveryStore(t *testing.T, test func(t *testing.T, s store.Store)) {
+	t.Helper()
+	t.Run("pebble", func(t *testing.T) {
+		t.Parallel()
+		test(t, OpenPebble(t))
+	})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		test(t, OpenRedis(t, lab.TestRedis(t, lab.RedisConfig{})))
+	})
+}
+
+// OpenPebble gives an embedded store in a directory of its own, until the test
+// ends.
+func OpenPebble(t testing.TB) store.Store {
+	t.Helper()
+	cfg := pebblestore.DefaultConfig()
+	cfg.Dir = t.TempDir()
+	s, err := pebblestore.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// OpenRedis gives a store under a prefix of its own, until the test ends.
+func OpenRedis(t testing.TB, server *lab.Server) store.Store {
+	t.Helper()
+	cfg := redisstore.DefaultConfig()
+	cfg.URL = server.URL()
+	cfg.Prefix = "test-" + rand.Text()
+	s, err := redisstore.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// Log is a log that may be read while it is written.
+type Log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// String is what was written so far.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
