@@ -121,39 +121,32 @@ func (c *chunk) report(errs []error) {
 	}
 }
 
+// applyChunk writes all at once what nothing stands against, and then looks at
+// the rest one by one, in a transaction.
 func (s *Store) applyChunk(ctx context.Context, c *chunk) error {
-	creates := c.creates
-	if len(c.transitions) == 0 {
-		// Nearly always all are new, and a statement alone needs no transaction.
-		var err error
-		if creates, err = s.insert(ctx, creates); err != nil || len(creates) == 0 {
-			return err
-		}
+	var rest chunk
+	err := s.persist(ctx, func() (err error) {
+		rest, err = s.dialect.apply(s.db.WithContext(ctx), c, s.keep())
+		return err
+	})
+	if err != nil || len(rest.creates)+len(rest.transitions) == 0 {
+		return err
 	}
 	return s.transact(ctx, func(tx *gorm.DB) error {
-		if err := s.create(tx, creates); err != nil {
+		if err := s.create(tx, rest.creates); err != nil {
 			return err
 		}
-		return s.transition(tx, c.transitions)
+		return s.transition(tx, rest.transitions)
 	})
 }
 
-// insert puts in what is new, and returns the rest.
-func (s *Store) insert(ctx context.Context, creates []*job[*store.Create]) (rest []*job[*store.Create], err error) {
-	err = s.persist(ctx, func() error {
-		rest, err = s.insertNew(s.db.WithContext(ctx), creates)
-		return err
-	})
-	return rest, err
-}
+// keep is the retention in milliseconds.
+func (s *Store) keep() int64 { return millis(s.cfg.Retention) }
 
 // transact runs f in a transaction, again as long as that had no effect. So f
 // may run more than once, and what it says holds only if the error is nil.
 func (s *Store) transact(ctx context.Context, f func(tx *gorm.DB) error) error {
-	return s.persist(ctx, func() error {
-		s.roundTrips.Add(2) // begin and commit
-		return s.db.WithContext(ctx).Transaction(f)
-	})
+	return s.persist(ctx, func() error { return s.db.WithContext(ctx).Transaction(f) })
 }
 
 // persist tries f until it had an effect.

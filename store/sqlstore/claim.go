@@ -1,10 +1,13 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"sagabench/store"
 )
@@ -38,12 +41,20 @@ func (s *Store) ClaimDue(ctx context.Context, owner string, lease time.Duration,
 
 func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, limit int) (claimed []store.Record, err error) {
 	err = s.transact(ctx, func(tx *gorm.DB) error {
-		s.roundTrips.Add(1)
-		rows, err := s.dialect.lockDue(tx, limit)
+		lock := clause.Locking{Strength: clause.LockingStrengthUpdate}
+		if s.dialect.skipsLocked() {
+			lock.Options = clause.LockingOptionsSkipLocked
+		}
+		now := s.dialect.now()
+		var rows []timedRow
+		err := tx.Table(s.dialect.by(indexDue)).Clauses(lock).Select("saga.*, " + now + " AS now").
+			Where("done = false AND due <= " + now).Order("due").Limit(limit).Find(&rows).Error
 		if err != nil || len(rows) == 0 {
 			claimed = nil
 			return err
 		}
+		// A row that changed as it was being locked is out of its order.
+		slices.SortStableFunc(rows, func(a, b timedRow) int { return cmp.Compare(a.Saga.Due, b.Saga.Due) })
 		due := rows[0].Now + millis(lease)
 		claimed = make([]store.Record, len(rows))
 		gids := make([]string, len(rows))
@@ -55,7 +66,6 @@ func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, li
 			r.Due = due
 			claimed[i] = r.record()
 		}
-		s.roundTrips.Add(1)
 		return tx.Model(&row{}).Where("gid IN ?", gids).
 			Updates(map[string]any{"epoch": gorm.Expr("epoch + 1"), "owner": owner, "due": due}).Error
 	})

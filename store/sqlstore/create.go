@@ -33,13 +33,10 @@ func (s *Store) insertNew(db *gorm.DB, creates []*job[*store.Create]) ([]*job[*s
 	if len(creates) == 0 {
 		return nil, nil
 	}
-	sagas := make([]*store.Create, len(creates))
-	for i, j := range creates {
-		j.err = nil
-		sagas[i] = j.change
+	for _, j := range creates {
+		j.err = nil // of the try before
 	}
-	s.roundTrips.Add(1)
-	in, err := s.dialect.insert(db, sagas)
+	in, err := s.dialect.insert(db, creates)
 	if err != nil || len(in) == len(creates) {
 		return nil, err
 	}
@@ -68,7 +65,6 @@ type present struct {
 // be tried again.
 func (s *Store) tellApart(tx *gorm.DB, creates []*job[*store.Create]) (again []*job[*store.Create], err error) {
 	var there []present
-	s.roundTrips.Add(1)
 	err = tx.Model(&row{}).Select("gid, body, done = true AND due <= "+s.dialect.now()+" AS expired").
 		Where("gid IN ?", gidsOf(creates)).Find(&there).Error
 	if err != nil {
@@ -92,7 +88,6 @@ func (s *Store) tellApart(tx *gorm.DB, creates []*job[*store.Create]) (again []*
 	if len(expired) == 0 {
 		return again, nil
 	}
-	s.roundTrips.Add(1)
 	return again, tx.Where("gid IN ? AND done = true AND due <= "+s.dialect.now(), expired).Delete(&row{}).Error
 }
 

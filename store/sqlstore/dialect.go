@@ -8,13 +8,10 @@ import (
 	"sagabench/store"
 )
 
-// dialect is in what the two kinds of server differ. Its statements on whole
-// batches are written by hand, and go through gorm's Exec and Raw: gorm has no
-// expression of the server's clock for an insert, no update of many rows to
-// different values, and no locking in the order of an index.
+// dialect is in what the two kinds of server differ.
 type dialect interface {
 	// connect opens the pool. It makes the database, where that is the schema.
-	connect(ctx context.Context, cfg Config) (*gorm.DB, error)
+	connect(ctx context.Context, cfg Config, dial dialer) (*gorm.DB, error)
 
 	// migrating runs f on one connection, while nobody else does with this
 	// schema, and with the schema there.
@@ -27,20 +24,21 @@ type dialect interface {
 	// now is an SQL expression: the server's clock, the same in all of a statement.
 	now() string
 
+	// by names the table in a query that is to go by this index.
+	by(index string) string
+
+	// apply writes what nothing stands against, in as few statements as can be,
+	// and returns the rest. It has written all that the rest lacks, or an error
+	// is returned. keep is for how long finished sagas are kept.
+	apply(db *gorm.DB, c *chunk, keep int64) (rest chunk, err error)
+
 	// insert puts new sagas in and returns the gids of those that were not
 	// there: all of them, or else not necessarily every one.
-	insert(tx *gorm.DB, creates []*store.Create) ([]string, error)
+	insert(tx *gorm.DB, creates []*job[*store.Create]) ([]string, error)
 
-	// lock reads the sagas with these gids, sorted, as they are now, and locks
-	// them in that order.
-	lock(tx *gorm.DB, gids []string) ([]lockedRow, error)
-
-	// write writes rows that are locked.
-	write(tx *gorm.DB, rows []written) error
-
-	// lockDue reads up to limit sagas that are due, longest overdue first, and
-	// locks them. It leaves out what others have locked, if the server can.
-	lockDue(tx *gorm.DB, limit int) ([]dueRow, error)
+	// skipsLocked reports whether the server can leave out rows that others
+	// have locked.
+	skipsLocked() bool
 
 	// sweep drops up to limit sagas whose retention has ended, and says how many.
 	sweep(db *gorm.DB, limit int) (int64, error)
@@ -52,8 +50,8 @@ type dialect interface {
 	settings(db *gorm.DB) (store.Settings, error)
 }
 
-// dueRow is a saga to be claimed.
-type dueRow struct {
-	Saga row   `gorm:"embedded"`
-	Now  int64 // the server's clock
-}
+// Indexes, by the names that dialects know.
+const (
+	indexGID = "saga_gid"
+	indexDue = "saga_due"
+)

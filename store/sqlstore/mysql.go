@@ -21,19 +21,22 @@ type mysqlDialect struct {
 	database   string // of the URL; empty: the schema of the configuration
 	version    string
 	mariaDB    bool
-	skipLocked string // what leaves out rows that others have locked, if it can
+	skipLocked bool
 }
 
 // minPacket is for the longest body, escaped, with the statement around it.
 const minPacket = 2*store.MaxBodyBytes + 1<<20
 
-func (d *mysqlDialect) connect(ctx context.Context, cfg Config) (*gorm.DB, error) {
+func (d *mysqlDialect) connect(ctx context.Context, cfg Config, dial dialer) (*gorm.DB, error) {
 	client := d.client
 	client.Timeout = cfg.Timeout
 	client.Logger = &mysql.NopLogger{}
 	// One round trip for a statement that is different each time, where preparing
 	// it would be two.
 	client.InterpolateParams = true
+	client.MultiStatements = true
+	client.ClientFoundRows = true // a row that is as it should be counts
+	client.DialFunc = dial
 	if d.database == "" {
 		d.database = cfg.Schema
 	}
@@ -102,7 +105,7 @@ func (d *mysqlDialect) judgeVersion() error {
 		return fmt.Errorf("the server is version %s: want MariaDB 10.3 or MySQL 5.7, or later", d.version)
 	}
 	if d.mariaDB && number >= 10_006 || !d.mariaDB && number >= 8_000 {
-		d.skipLocked = " SKIP LOCKED"
+		d.skipLocked = true
 	}
 	return nil
 }
@@ -126,8 +129,7 @@ func (d *mysqlDialect) migrations() [][]string {
 	const ascii = "CHARACTER SET ascii COLLATE ascii_bin NOT NULL"
 	return [][]string{{
 		`CREATE TABLE IF NOT EXISTS saga (
-			id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
-			gid VARCHAR(` + strconv.Itoa(store.MaxGIDBytes) + `) ` + ascii + `,
+			gid VARCHAR(` + strconv.Itoa(store.MaxGIDBytes) + `) ` + ascii + ` PRIMARY KEY,
 			status CHAR(1) ` + ascii + `,
 			done BOOLEAN NOT NULL,
 			epoch INT UNSIGNED NOT NULL,
@@ -138,7 +140,6 @@ func (d *mysqlDialect) migrations() [][]string {
 			marks VARCHAR(` + strconv.Itoa(2*store.MaxSteps) + `) ` + ascii + `,
 			note MEDIUMBLOB,
 			body MEDIUMBLOB NOT NULL,
-			UNIQUE KEY saga_gid (gid),
 			KEY saga_due (done, due)
 		) ENGINE=InnoDB ROW_FORMAT=DYNAMIC`,
 	}}
@@ -149,59 +150,16 @@ func (d *mysqlDialect) now() string {
 	return "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000"
 }
 
-const duplicateEntry = 1062
-
-// insert is all or nothing: a gid that is there refuses the statement. IGNORE
-// would let in more than that.
-func (d *mysqlDialect) insert(tx *gorm.DB, creates []*store.Create) ([]string, error) {
-	const values = "(?, 's', false, 1, n.now, n.now, n.now + ?, ?, REPEAT('-', ?), ?)"
-	gids := make([]string, len(creates))
-	args := make([]any, 0, 5*len(creates))
-	for i, c := range creates {
-		gids[i] = c.GID
-		args = append(args, c.GID, millis(max(c.Due, 0)), c.Owner, 2*c.Steps, notNil(c.Body))
+func (d *mysqlDialect) by(index string) string {
+	if index == indexGID {
+		index = "PRIMARY"
 	}
-	row := strings.ReplaceAll(values, "n.now", d.now())
-	err := tx.Exec("INSERT INTO saga (gid, status, done, epoch, created, updated, due, owner, marks, body) VALUES "+
-		repeat(row, len(creates)), args...).Error
-	if is(err, duplicateEntry) {
-		return nil, nil
-	}
-	return gids, err
+	// On a small table the server prefers to read all of it, and would wait for
+	// rows that are none of the query's.
+	return "saga FORCE INDEX (" + index + ")"
 }
 
-// lock names the index: on a small table the server prefers to read all of it,
-// and would wait for rows that are none of this batch's.
-func (d *mysqlDialect) lock(tx *gorm.DB, gids []string) (rows []lockedRow, err error) {
-	err = tx.Raw("SELECT id, "+lockedColumns+", "+d.now()+" AS now FROM saga FORCE INDEX (saga_gid) "+
-		"WHERE gid IN ? ORDER BY gid FOR UPDATE", gids).Scan(&rows).Error
-	return rows, err
-}
-
-// write puts rows in that are there: that is the one statement that sets many
-// rows to different values without a temporary table.
-func (d *mysqlDialect) write(tx *gorm.DB, rows []written) error {
-	const values = "(?, ?, ?, ?, ?, ?, ?, ?, 0, 0, '', ?)"
-	args := make([]any, 0, 9*len(rows))
-	var notes string
-	for _, r := range rows {
-		args = append(args, r.ID, r.GID, r.Status, r.Done, r.Updated, r.Due, r.Owner, r.Marks, r.note)
-		if r.note != nil {
-			// Only if need be: the server would read every old note.
-			notes = ", note = COALESCE(VALUES(note), note)"
-		}
-	}
-	return tx.Exec("INSERT INTO saga (id, gid, status, done, updated, due, owner, marks, epoch, created, body, note) VALUES "+
-		repeat(values, len(rows))+" ON DUPLICATE KEY UPDATE status = VALUES(status), done = VALUES(done), "+
-		"updated = VALUES(updated), due = VALUES(due), owner = VALUES(owner), marks = VALUES(marks)"+notes, args...).Error
-}
-
-func (d *mysqlDialect) lockDue(tx *gorm.DB, limit int) (rows []dueRow, err error) {
-	now := d.now()
-	err = tx.Raw("SELECT saga.*, "+now+" AS now FROM saga FORCE INDEX (saga_due) WHERE done = false AND due <= "+now+
-		" ORDER BY due LIMIT ? FOR UPDATE"+d.skipLocked, limit).Scan(&rows).Error
-	return rows, err
-}
+func (d *mysqlDialect) skipsLocked() bool { return d.skipLocked }
 
 func (d *mysqlDialect) sweep(db *gorm.DB, limit int) (int64, error) {
 	result := db.Exec("DELETE FROM saga WHERE done = true AND due <= "+d.now()+" ORDER BY due LIMIT ?", limit)
@@ -216,15 +174,4 @@ func (d *mysqlDialect) hasNoEffect(err error) bool {
 func is(err error, number uint16) bool {
 	refused, ok := errors.AsType[*mysql.MySQLError](err)
 	return ok && refused.Number == number
-}
-
-// repeat lists n rows of values.
-func repeat(row string, n int) string { return strings.Repeat(row+",", n-1) + row }
-
-// notNil tells an empty body from none.
-func notNil(body []byte) []byte {
-	if body == nil {
-		return []byte{}
-	}
-	return body
 }

@@ -127,10 +127,10 @@ func TestOpen_RefusesANewerSchema(t *testing.T) {
 func TestJudgeVersion_KnowsWhatServersCan(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]string{
-		"10.11.19-MariaDB-0+deb12u1": " SKIP LOCKED",
-		"5.5.5-10.6.1-MariaDB":       " SKIP LOCKED",
+		"10.11.19-MariaDB-0+deb12u1": "skips",
+		"5.5.5-10.6.1-MariaDB":       "skips",
 		"10.5.9-MariaDB":             "",
-		"8.0.36":                     " SKIP LOCKED",
+		"8.0.36":                     "skips",
 		"5.7.44-log":                 "",
 		"5.5.5-10.2.1-MariaDB":       "refused",
 		"5.6.51":                     "refused",
@@ -142,7 +142,7 @@ func TestJudgeVersion_KnowsWhatServersCan(t *testing.T) {
 			got = "refused"
 			require.ErrorContains(t, err, version)
 		} else {
-			got = d.skipLocked
+			got = map[bool]string{true: "skips"}[d.skipLocked]
 		}
 		require.Equal(t, want, got, version)
 	}

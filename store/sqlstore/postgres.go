@@ -1,11 +1,9 @@
 package sqlstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -13,8 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	gormpostgres "gorm.io/driver/postgres"
 	"gorm.io/gorm"
-
-	"sagabench/store"
 )
 
 // postgresDialect is PostgreSQL. A batch is handed over as one array for each
@@ -24,9 +20,10 @@ type postgresDialect struct {
 	client *pgx.ConnConfig
 }
 
-func (d *postgresDialect) connect(ctx context.Context, cfg Config) (*gorm.DB, error) {
+func (d *postgresDialect) connect(ctx context.Context, cfg Config, dial dialer) (*gorm.DB, error) {
 	client := d.client
 	client.ConnectTimeout = cfg.Timeout
+	client.DialFunc = pgconn.DialFunc(dial)
 	if client.RuntimeParams == nil {
 		client.RuntimeParams = map[string]string{}
 	}
@@ -109,59 +106,9 @@ func (d *postgresDialect) now() string {
 	return "floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint"
 }
 
-func (d *postgresDialect) insert(tx *gorm.DB, creates []*store.Create) (in []string, err error) {
-	gids := make([]string, len(creates))
-	dues := make([]int64, len(creates))
-	owners := make([]string, len(creates))
-	branches := make([]int32, len(creates))
-	bodies := make([][]byte, len(creates))
-	for i, c := range creates {
-		gids[i], dues[i], owners[i] = c.GID, millis(max(c.Due, 0)), c.Owner
-		branches[i], bodies[i] = int32(2*c.Steps), notNil(c.Body)
-	}
-	now := d.now()
-	err = tx.Raw("INSERT INTO saga (gid, status, done, epoch, created, updated, due, owner, marks, body) "+
-		"SELECT gid, 's', false, 1, "+now+", "+now+", "+now+" + due, owner, repeat('-', branches), body "+
-		"FROM unnest(?::text[], ?::bigint[], ?::text[], ?::int[], ?::bytea[]) AS v(gid, due, owner, branches, body) "+
-		"ON CONFLICT (gid) DO NOTHING RETURNING gid",
-		&gids, &dues, &owners, &branches, &bodies).Scan(&in).Error
-	return in, err
-}
+func (d *postgresDialect) by(string) string { return "saga" }
 
-func (d *postgresDialect) lock(tx *gorm.DB, gids []string) (rows []lockedRow, err error) {
-	err = tx.Raw("SELECT "+lockedColumns+", "+d.now()+" AS now FROM saga WHERE gid = ANY(?::text[]) ORDER BY gid FOR UPDATE",
-		&gids).Scan(&rows).Error
-	return rows, err
-}
-
-func (d *postgresDialect) write(tx *gorm.DB, rows []written) error {
-	gids := make([]string, len(rows))
-	statuses := make([]string, len(rows))
-	dones := make([]bool, len(rows))
-	updates := make([]int64, len(rows))
-	dues := make([]int64, len(rows))
-	owners := make([]string, len(rows))
-	marks := make([]string, len(rows))
-	notes := make([][]byte, len(rows))
-	for i, r := range rows {
-		gids[i], statuses[i], dones[i], updates[i] = r.GID, r.Status, r.Done, r.Updated
-		dues[i], owners[i], marks[i], notes[i] = r.Due, r.Owner, r.Marks, r.note
-	}
-	return tx.Exec("UPDATE saga SET status = v.status, done = v.done, updated = v.updated, due = v.due, owner = v.owner, "+
-		"marks = v.marks, note = COALESCE(v.note, saga.note) "+
-		"FROM unnest(?::text[], ?::text[], ?::bool[], ?::bigint[], ?::bigint[], ?::text[], ?::text[], ?::bytea[]) "+
-		"AS v(gid, status, done, updated, due, owner, marks, note) WHERE saga.gid = v.gid",
-		&gids, &statuses, &dones, &updates, &dues, &owners, &marks, &notes).Error
-}
-
-func (d *postgresDialect) lockDue(tx *gorm.DB, limit int) (rows []dueRow, err error) {
-	now := d.now()
-	err = tx.Raw("SELECT saga.*, "+now+" AS now FROM saga WHERE done = false AND due <= "+now+
-		" ORDER BY due LIMIT ? FOR UPDATE SKIP LOCKED", limit).Scan(&rows).Error
-	// A row that changed as it was being locked is out of its order.
-	slices.SortStableFunc(rows, func(a, b dueRow) int { return cmp.Compare(a.Saga.Due, b.Saga.Due) })
-	return rows, err
-}
+func (d *postgresDialect) skipsLocked() bool { return true }
 
 func (d *postgresDialect) sweep(db *gorm.DB, limit int) (int64, error) {
 	result := db.Exec("DELETE FROM saga WHERE ctid = ANY(ARRAY(SELECT ctid FROM saga WHERE done = true AND due <= "+d.now()+

@@ -20,7 +20,6 @@ func (s *Store) Get(ctx context.Context, gid string) (store.Record, error) {
 	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	var rows []row
-	s.roundTrips.Add(1)
 	err := s.db.WithContext(limited).Where("gid = ?", gid).Where(s.alive()).Find(&rows).Error
 	switch {
 	case err != nil:
@@ -57,7 +56,6 @@ func (s *Store) List(ctx context.Context, query store.Query) (store.Page, error)
 		Saga  row `gorm:"embedded"`
 		Alive bool
 	}
-	s.roundTrips.Add(1)
 	err = s.db.WithContext(limited).Model(&row{}).Select("saga.*, "+s.alive()+" AS alive").
 		Where("gid > ?", query.Cursor).Order("gid").Limit(query.Limit).Find(&rows).Error
 	if err != nil {
@@ -88,7 +86,6 @@ func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 	defer cancel()
 	db, now := s.db.WithContext(limited), s.dialect.now()
 	var stats store.Stats
-	s.roundTrips.Add(2)
 	err := db.Model(&row{}).Where("done = false").
 		Select("COUNT(*) AS unfinished, COUNT(CASE WHEN due <= " + now + " THEN 1 END) AS due").Scan(&stats).Error
 	if err != nil {

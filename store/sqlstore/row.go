@@ -6,7 +6,7 @@ import (
 	"sagabench/store"
 )
 
-// row is a saga as the table holds it, all but InnoDB's own number.
+// row is a saga as the table holds it.
 type row struct {
 	GID     string `gorm:"column:gid;primaryKey"`
 	Status  string
@@ -42,32 +42,15 @@ func (r *row) record() store.Record {
 	return record
 }
 
-// lockedRow is what decides whether a transition applies.
-type lockedRow struct {
-	ID      int64  // InnoDB's number; 0 on PostgreSQL
-	GID     string `gorm:"column:gid"`
-	Status  string
-	Done    bool
-	Epoch   uint32
-	Owner   string
-	Marks   string
-	Updated int64
-	Due     int64
-	Now     int64 // the server's clock
+// timedRow is a row and the server's clock when it was read.
+type timedRow struct {
+	Saga row `gorm:"embedded"`
+	Now  int64
 }
-
-// lockedColumns are those of lockedRow that both kinds of server have.
-const lockedColumns = "gid, status, done, epoch, owner, marks, updated, due"
 
 // expired reports whether the retention of the saga has ended, so that it is as
 // good as gone.
-func (r *lockedRow) expired() bool { return r.Done && r.Due <= r.Now }
-
-// written is what a transition makes of a row.
-type written struct {
-	lockedRow
-	note []byte // nil leaves it as it is
-}
+func (r *timedRow) expired() bool { return r.Saga.Done && r.Saga.Due <= r.Now }
 
 // millis rounds up, so that nothing is due, or gone, before its time.
 func millis(d time.Duration) int64 {

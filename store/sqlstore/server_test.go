@@ -201,7 +201,7 @@ func TestApply_AgainAfterADeadlock(t *testing.T) {
 		// waited for longer: the batch.
 		heavy := "INSERT INTO saga SELECT created, updated, due, epoch, done, status, gid || '-', owner, marks, note, body FROM saga"
 		if k.name == "mysql" {
-			heavy = "INSERT INTO saga SELECT NULL, CONCAT(gid, '-'), status, done, epoch, created, updated, due, owner, marks, note, body FROM saga"
+			heavy = "INSERT INTO saga SELECT CONCAT(gid, '-'), status, done, epoch, created, updated, due, owner, marks, note, body FROM saga"
 		}
 		require.NoError(t, tx.Exec(heavy).Error)
 		require.NoError(t, tx.Exec("UPDATE saga SET owner = 'other' WHERE gid = ?", last).Error)
@@ -267,7 +267,7 @@ func TestClaimDue_LeavesOutWhatIsLocked(t *testing.T) {
 func TestClaimDue_WithoutSkipLocked_IsDisjoint(t *testing.T) {
 	t.Parallel()
 	s := open(t, kinds[0].config())
-	s.dialect.(*mysqlDialect).skipLocked = ""
+	s.dialect.(*mysqlDialect).skipLocked = false
 	var creates []store.Change
 	for n := range 200 {
 		creates = append(creates, create(n))

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -55,7 +56,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, address: address, dialect: d}
 	opening, cancel := context.WithTimeout(ctx, openTimeout+cfg.Timeout)
 	defer cancel()
-	if s.db, err = d.connect(opening, cfg); err == nil {
+	if s.db, err = d.connect(opening, cfg, s.dial); err == nil {
 		if err = s.migrate(opening); err != nil {
 			_ = s.closePool()
 		}
@@ -65,6 +66,18 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s.startSweeping()
 	return s, nil
+}
+
+// dialer makes connections.
+type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// dial makes connections whose round trips are counted.
+func (s *Store) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &countedConn{Conn: c, roundTrips: &s.roundTrips}, nil
 }
 
 // openTimeout is how long preparing the schema may take, and how long Open waits

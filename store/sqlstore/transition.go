@@ -4,85 +4,84 @@ import (
 	"fmt"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"sagabench/store"
 )
 
-// transition judges and writes the transitions, all of different sagas and
-// sorted by gid.
+// transition judges the transitions one by one, and writes what it lets pass.
+// They are all of different sagas and sorted by gid, the order in which the rows
+// are locked.
 func (s *Store) transition(tx *gorm.DB, transitions []*job[*store.Transition]) error {
 	if len(transitions) == 0 {
 		return nil
 	}
-	s.roundTrips.Add(1)
-	rows, err := s.dialect.lock(tx, gidsOf(transitions))
+	var rows []timedRow
+	err := tx.Table(s.dialect.by(indexGID)).Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).
+		Select("gid, status, done, epoch, owner, marks, updated, due, "+s.dialect.now()+" AS now").
+		Where("gid IN ?", gidsOf(transitions)).Order("gid").Find(&rows).Error
 	if err != nil {
 		return err
 	}
-	byGID := make(map[string]*lockedRow, len(rows))
+	byGID := make(map[string]*timedRow, len(rows))
 	for i := range rows {
-		byGID[rows[i].GID] = &rows[i]
+		byGID[rows[i].Saga.GID] = &rows[i]
 	}
-	var drop []string
-	var write []written
 	for _, j := range transitions {
-		var w written
-		if w, j.err = s.judge(j.change, byGID[j.change.GID]); j.err != nil {
+		found := byGID[j.change.GID]
+		if j.err = s.judge(j.change, found); j.err != nil {
 			continue
 		}
-		if w.Done && s.cfg.Retention == 0 {
-			drop = append(drop, w.GID)
-		} else {
-			write = append(write, w)
+		columns := []string{"status", "done", "owner", "marks", "updated", "due"}
+		if j.change.Note != "" {
+			columns = append(columns, "note")
 		}
-	}
-	if len(write) > 0 {
-		s.roundTrips.Add(1)
-		if err := s.dialect.write(tx, write); err != nil {
+		if err := tx.Model(&found.Saga).Select(columns).Updates(found.Saga).Error; err != nil {
 			return err
 		}
-	}
-	if len(drop) > 0 {
-		s.roundTrips.Add(1)
-		return tx.Where("gid IN ?", drop).Delete(&row{}).Error
 	}
 	return nil
 }
 
-// judge says what a transition makes of a row, nil being none, or refuses it.
-func (s *Store) judge(t *store.Transition, r *lockedRow) (written, error) {
-	switch {
-	case r == nil || r.expired():
-		return written{}, store.ErrNotFound
-	case r.Epoch != t.Epoch || store.Status(r.Status[0]) != t.From:
-		return written{}, store.ErrConflict
+// judge makes of a row, nil being none, what the transition says, or refuses it.
+func (s *Store) judge(t *store.Transition, found *timedRow) error {
+	if found == nil || found.expired() {
+		return store.ErrNotFound
 	}
-	w := written{lockedRow: *r}
+	r := &found.Saga
+	if r.Epoch != t.Epoch || store.Status(r.Status[0]) != t.From {
+		return store.ErrConflict
+	}
 	marks := []byte(r.Marks)
 	for _, m := range t.Marks {
 		if int(m.Branch) >= len(marks) {
-			return written{}, fmt.Errorf("%w: branch: %d, the saga has %d", store.ErrInvalid, m.Branch, len(marks))
+			return fmt.Errorf("%w: branch: %d, the saga has %d", store.ErrInvalid, m.Branch, len(marks))
 		}
 		if was := store.Mark(marks[m.Branch]); was != store.MarkPending && was != m.Mark {
-			return written{}, store.ErrConflict
+			return store.ErrConflict
 		}
 		marks[m.Branch] = byte(m.Mark)
 	}
-	w.Marks = string(marks)
-	if t.Note != "" {
-		w.note = []byte(t.Note)
-	}
+	r.Marks = string(marks)
+	r.Note = []byte(t.Note)
 	if t.Release {
-		w.Owner = ""
-	}
-	if t.Due != 0 {
-		w.Due = r.Now + millis(max(t.Due, 0))
+		r.Owner = ""
 	}
 	if t.To != t.From {
-		w.Status, w.Updated = string(rune(t.To)), r.Now
+		r.Status, r.Updated = string(rune(t.To)), found.Now
 	}
+	r.Done = t.To.Final()
+	if delta, moved := dueIn(t, s.keep()); moved {
+		r.Due = found.Now + delta
+	}
+	return nil
+}
+
+// dueIn is what becomes of a saga's due time: from now, in milliseconds, or it
+// stays. keep is the retention.
+func dueIn(t *store.Transition, keep int64) (delta int64, moved bool) {
 	if t.To.Final() {
-		w.Done, w.Due = true, r.Now+millis(s.cfg.Retention)
+		return keep, true
 	}
-	return w, nil
+	return millis(max(t.Due, 0)), t.Due != 0
 }

@@ -1,0 +1,208 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+	"gorm.io/gorm"
+
+	"sagabench/store"
+)
+
+// apply is all or nothing: one transaction, of one INSERT for what is created
+// and one UPDATE for all transitions that do the same thing, sent in one go.
+// How many rows each has found says whether all went through; if not, it is
+// rolled back. Only the driver knows that number of every statement, gorm that
+// of the last.
+func (d *mysqlDialect) apply(db *gorm.DB, c *chunk, keep int64) (rest chunk, err error) {
+	b := mysqlBatch{now: d.now()}
+	b.insert(c.creates)
+	b.update(c.transitions, keep)
+	var done bool
+	err = db.Connection(func(tx *gorm.DB) error {
+		return tx.Statement.ConnPool.(*sql.Conn).Raw(func(conn any) (err error) {
+			done, err = b.send(db.Statement.Context, conn.(driver.ExecerContext))
+			return err
+		})
+	})
+	if done {
+		return chunk{}, err
+	}
+	return *c, err
+}
+
+func (d *mysqlDialect) insert(tx *gorm.DB, jobs []*job[*store.Create]) ([]string, error) {
+	b := mysqlBatch{now: d.now()}
+	b.insert(jobs)
+	args := make([]any, len(b.args))
+	for i := range b.args {
+		args[i] = b.args[i].Value
+	}
+	// All or nothing: a gid that is there refuses the statement. IGNORE would let
+	// in more than that.
+	err := tx.Exec(strings.Join(b.statements, ";"), args...).Error
+	if is(err, duplicateEntry) {
+		return nil, nil
+	}
+	return gidsOf(jobs), err
+}
+
+const duplicateEntry = 1062
+
+// mysqlBatch is statements and how many rows each is to find. Gids and owners,
+// which were checked, hold nothing that ends a string; bodies and notes are left
+// to the driver.
+type mysqlBatch struct {
+	now        string
+	statements []string
+	rows       []int64
+	args       []driver.NamedValue
+}
+
+func (b *mysqlBatch) add(statement string, rows int) {
+	b.statements = append(b.statements, statement)
+	b.rows = append(b.rows, int64(rows))
+}
+
+func (b *mysqlBatch) arg(value any) {
+	b.args = append(b.args, driver.NamedValue{Ordinal: len(b.args) + 1, Value: value})
+}
+
+func (b *mysqlBatch) insert(jobs []*job[*store.Create]) {
+	if len(jobs) == 0 {
+		return
+	}
+	var text strings.Builder
+	text.Grow(160 * len(jobs))
+	text.WriteString("INSERT INTO saga (gid, status, done, epoch, created, updated, due, owner, marks, body) VALUES ")
+	for i, j := range jobs {
+		c := j.change
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		// One column may be given by those before it.
+		text.WriteString("('" + c.GID + "','s',0,1," + b.now + ",created,created+" + strconv.FormatInt(millis(max(c.Due, 0)), 10) +
+			",'" + c.Owner + "','" + strings.Repeat("-", 2*c.Steps) + "',?)")
+		b.arg(notNil(c.Body))
+	}
+	b.add(text.String(), len(jobs))
+}
+
+// shape is what a transition does, whichever saga it does it to.
+type shape struct {
+	epoch    uint32
+	from, to store.Status
+	marks    string // an SQL expression
+	due      int64  // see dueIn
+	moved    bool
+	release  bool
+	note     string
+}
+
+// alike are sagas to which the same is to be done.
+type alike struct {
+	what *store.Transition // of any of them
+	gids []string
+}
+
+func (b *mysqlBatch) update(transitions []*job[*store.Transition], keep int64) {
+	byShape := make(map[shape]*alike)
+	var order []shape
+	for _, j := range transitions {
+		t := j.change
+		s := shape{epoch: t.Epoch, from: t.From, to: t.To, marks: withMarks(t.Marks), release: t.Release, note: t.Note}
+		s.due, s.moved = dueIn(t, keep)
+		group := byShape[s]
+		if group == nil {
+			group = &alike{what: t}
+			byShape[s] = group
+			order = append(order, s)
+		}
+		group.gids = append(group.gids, t.GID)
+	}
+	for _, s := range order {
+		b.updateAll(s, byShape[s])
+	}
+}
+
+// withMarks is what the column marks is to hold.
+func withMarks(marks []store.SetMark) string {
+	value := "marks"
+	for _, m := range marks {
+		value = "INSERT(" + value + "," + place(m) + ",1," + quoted(m.Mark) + ")"
+	}
+	return value
+}
+
+func place(m store.SetMark) string { return strconv.Itoa(int(m.Branch) + 1) }
+
+func quoted[C ~byte](c C) string { return "'" + string(rune(c)) + "'" }
+
+func (b *mysqlBatch) updateAll(s shape, group *alike) {
+	var text strings.Builder
+	text.WriteString("UPDATE saga FORCE INDEX (PRIMARY) SET marks=" + s.marks)
+	if s.to != s.from {
+		text.WriteString(",status=" + quoted(s.to) + ",updated=" + b.now)
+	}
+	if s.to.Final() {
+		text.WriteString(",done=1")
+	}
+	if s.moved {
+		text.WriteString(",due=" + b.now + "+" + strconv.FormatInt(s.due, 10))
+	}
+	if s.release {
+		text.WriteString(",owner=''")
+	}
+	if s.note != "" {
+		text.WriteString(",note=?")
+		b.arg([]byte(s.note))
+	}
+	text.WriteString(" WHERE gid IN ('" + strings.Join(group.gids, "','") + "') AND epoch=" + strconv.FormatUint(uint64(s.epoch), 10) +
+		" AND status=" + quoted(s.from))
+	for _, m := range group.what.Marks {
+		// Never back, and of a branch that is not there it is neither.
+		text.WriteString(" AND SUBSTR(marks," + place(m) + ",1) IN ('-'," + quoted(m.Mark) + ")")
+	}
+	b.add(text.String(), len(group.gids))
+}
+
+// send reports whether all of it was done; if not, none was.
+func (b *mysqlBatch) send(ctx context.Context, conn driver.ExecerContext) (done bool, err error) {
+	alone := len(b.statements) == 1 && (b.rows[0] == 1 || strings.HasPrefix(b.statements[0], "INSERT"))
+	if !alone {
+		b.statements = slices.Insert(b.statements, 0, "BEGIN")
+		b.rows = slices.Insert(b.rows, 0, 0)
+	}
+	result, err := conn.ExecContext(ctx, strings.Join(b.statements, ";"), b.args)
+	done = err == nil && slices.Equal(result.(mysql.Result).AllRowsAffected(), b.rows)
+	if is(err, duplicateEntry) {
+		err = nil
+	}
+	if alone {
+		return done, err
+	}
+	if done {
+		_, err = conn.ExecContext(ctx, "COMMIT", nil)
+		return err == nil, err
+	}
+	if _, undone := conn.ExecContext(ctx, "ROLLBACK", nil); undone != nil {
+		// With an open transaction nobody else may have the connection.
+		return false, fmt.Errorf("%w: %w", driver.ErrBadConn, cmp.Or(err, undone))
+	}
+	return false, err
+}
+
+// notNil tells an empty body from none.
+func notNil(body []byte) []byte {
+	if body == nil {
+		return []byte{}
+	}
+	return body
+}
