@@ -41,14 +41,8 @@ func (s *Store) ClaimDue(ctx context.Context, owner string, lease time.Duration,
 
 func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, limit int) (claimed []store.Record, err error) {
 	err = s.transact(ctx, func(tx *gorm.DB) error {
-		lock := clause.Locking{Strength: clause.LockingStrengthUpdate}
-		if s.dialect.skipsLocked() {
-			lock.Options = clause.LockingOptionsSkipLocked
-		}
-		now := s.dialect.now()
 		var rows []timedRow
-		err := tx.Table(s.dialect.by(indexDue)).Clauses(lock).Select("saga.*, " + now + " AS now").
-			Where("done = false AND due <= " + now).Order("due").Limit(limit).Find(&rows).Error
+		err := s.due(tx, limit).Find(&rows).Error
 		if err != nil || len(rows) == 0 {
 			claimed = nil
 			return err
@@ -73,4 +67,15 @@ func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, li
 		return nil, err
 	}
 	return claimed, nil
+}
+
+// due selects what is to be claimed, and locks no more.
+func (s *Store) due(tx *gorm.DB, limit int) *gorm.DB {
+	lock := clause.Locking{Strength: clause.LockingStrengthUpdate}
+	if s.dialect.skipsLocked() {
+		lock.Options = clause.LockingOptionsSkipLocked
+	}
+	now := s.dialect.now()
+	return tx.Table(s.dialect.by(indexDue)).Clauses(lock).Select("saga.*, " + now + " AS now").
+		Where("done = false AND due <= " + now).Order("due").Limit(limit)
 }

@@ -3,7 +3,12 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"math"
+	"strconv"
+	"strings"
 	"time"
+
+	"gorm.io/gorm"
 
 	"sagabench/store"
 )
@@ -33,18 +38,18 @@ func (s *Store) Get(ctx context.Context, gid string) (store.Record, error) {
 // alive is true of the sagas that are not past their retention.
 func (s *Store) alive() string { return "(done = false OR due > " + s.dialect.now() + ")" }
 
-// List implements store.Store. It goes by gid, and a cursor is the last one read.
-// What does not match is left out of the page, so that a query that few match
-// does not read the whole table for one page.
+// List implements store.Store. Unfinished sagas are read from the due index, in
+// which the finished ones are in nobody's way; all others by gid. A page is what
+// matches among so many rows: a query that few match does not read the whole
+// table for one page.
 func (s *Store) List(ctx context.Context, query store.Query) (store.Page, error) {
 	query, err := query.Check()
 	if err != nil {
 		return store.Page{}, err
 	}
-	if query.Cursor != "" {
-		if err := store.CheckGID(query.Cursor); err != nil {
-			return store.Page{}, fmt.Errorf("cursor: %w", err)
-		}
+	after, err := parseCursor(query)
+	if err != nil {
+		return store.Page{}, fmt.Errorf("cursor: %w", err)
 	}
 	if err := s.enter(ctx); err != nil {
 		return store.Page{}, err
@@ -52,25 +57,64 @@ func (s *Store) List(ctx context.Context, query store.Query) (store.Page, error)
 	defer s.calls.RUnlock()
 	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	var rows []struct {
-		Saga  row `gorm:"embedded"`
-		Alive bool
-	}
-	err = s.db.WithContext(limited).Model(&row{}).Select("saga.*, "+s.alive()+" AS alive").
-		Where("gid > ?", query.Cursor).Order("gid").Limit(query.Limit).Find(&rows).Error
-	if err != nil {
+	var rows []timedRow
+	if err := s.list(s.db.WithContext(limited), query, after).Find(&rows).Error; err != nil {
 		return store.Page{}, s.failure(ctx, "list", err)
 	}
 	var page store.Page
 	for i := range rows {
-		if r := rows[i].Saga.record(); rows[i].Alive && query.Matches(r) {
+		if r := rows[i].Saga.record(); !rows[i].expired() && query.Matches(r) {
 			page.Records = append(page.Records, r)
 		}
 	}
 	if len(rows) == query.Limit {
-		page.Next = rows[len(rows)-1].Saga.GID
+		last := &rows[len(rows)-1].Saga
+		page.Next = cursor{last.Due, last.GID}.text(query)
 	}
 	return page, nil
+}
+
+func (s *Store) list(db *gorm.DB, query store.Query, after cursor) *gorm.DB {
+	if byDue(query) {
+		db = db.Table(s.dialect.by(indexDue)).Order("due, gid").
+			Where("done = false AND due >= ? AND (due > ? OR gid > ?)", after.due, after.due, after.gid)
+	} else {
+		db = db.Table(s.dialect.by(indexGID)).Order("gid").Where("gid > ?", after.gid)
+	}
+	return db.Select("saga.*, " + s.dialect.now() + " AS now").Limit(query.Limit)
+}
+
+func byDue(query store.Query) bool { return query.Status != 0 && !query.Status.Final() }
+
+// cursor is the last row of a page.
+type cursor struct {
+	due int64 // if the page is by due
+	gid string
+}
+
+// parseCursor reads a query's; that of the first page is before all rows.
+func parseCursor(query store.Query) (cursor, error) {
+	if query.Cursor == "" {
+		return cursor{due: math.MinInt64}, nil
+	}
+	var c cursor
+	c.gid = query.Cursor
+	if byDue(query) {
+		due, gid, _ := strings.Cut(query.Cursor, ".")
+		n, err := strconv.ParseInt(due, 10, 64)
+		if err != nil {
+			return c, fmt.Errorf("%w: %q is none of this query's", store.ErrInvalid, query.Cursor)
+		}
+		c = cursor{n, gid}
+	}
+	return c, store.CheckGID(c.gid)
+}
+
+func (c cursor) text(query store.Query) string {
+	if byDue(query) {
+		return strconv.FormatInt(c.due, 10) + "." + c.gid
+	}
+	return c.gid
 }
 
 // oldestSample is how many of the sagas due first Stats looks at.
@@ -86,8 +130,7 @@ func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 	defer cancel()
 	db, now := s.db.WithContext(limited), s.dialect.now()
 	var stats store.Stats
-	err := db.Model(&row{}).Where("done = false").
-		Select("COUNT(*) AS unfinished, COUNT(CASE WHEN due <= " + now + " THEN 1 END) AS due").Scan(&stats).Error
+	err := s.count(db).Scan(&stats).Error
 	if err != nil {
 		return store.Stats{}, s.failure(ctx, "stats", err)
 	}
@@ -99,6 +142,11 @@ func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 	}
 	stats.OldestAge = max(0, time.Duration(age)*time.Millisecond)
 	return stats, nil
+}
+
+func (s *Store) count(db *gorm.DB) *gorm.DB {
+	return db.Model(&row{}).Where("done = false").
+		Select("COUNT(*) AS unfinished, COUNT(CASE WHEN due <= " + s.dialect.now() + " THEN 1 END) AS due")
 }
 
 // Settings implements store.Store.

@@ -164,6 +164,58 @@ func TestApply_AcrossKills_LosesNothingAcknowledged(t *testing.T) {
 	})
 }
 
+// A batch is one statement for each thing it does, and one member that has lost
+// costs the others nothing but time.
+func TestApply_OfABatch_TakesFewRoundTrips(t *testing.T) {
+	forEach(t, func(t *testing.T, k *kind) {
+		s := open(t, k.config())
+		each := func(change func(int) store.Change, first int) (all []store.Change) {
+			for n := first; n < first+50; n++ {
+				all = append(all, change(n))
+			}
+			return all
+		}
+		creates := func(n int) store.Change { return create(n) }
+		marks := func(n int) store.Change { return mark(n) }
+		ends := func(n int) store.Change { return finish(n) }
+		for _, first := range []int{1000, 0} { // PostgreSQL has to plan a statement once
+			for i, batch := range [][]store.Change{
+				each(creates, first),
+				append(each(creates, first+50), each(marks, first)...),
+				append(each(marks, first+50), each(ends, first)...),
+			} {
+				before := s.Counters().RoundTrips
+				requireApplied(t, s, batch...)
+				if first == 0 {
+					require.LessOrEqual(t, s.Counters().RoundTrips-before, map[string]int64{"mysql": 2, "postgres": 1}[k.name], "batch %d", i)
+				}
+			}
+			require.Equal(t, 3, stageOf(t, s, first+49))
+			require.Equal(t, 2, stageOf(t, s, first+50))
+		}
+
+		one := func(change store.Change) int64 {
+			before := s.Counters().RoundTrips
+			requireApplied(t, s, change)
+			return s.Counters().RoundTrips - before
+		}
+		for _, change := range []store.Change{create(100), mark(100), finish(100)} {
+			require.EqualValues(t, 1, one(change), "%T", change)
+		}
+
+		requireApplied(t, s, create(101), create(102))
+		errs := s.Apply(t.Context(), []store.Change{create(103), create(100), mark(101), mark(49), mark(999), finish(102)})
+		for i, want := range []error{nil, store.ErrDuplicate, nil, store.ErrConflict, store.ErrNotFound, nil} {
+			if want == nil {
+				require.NoError(t, errs[i], i)
+			} else {
+				require.ErrorIs(t, errs[i], want, i)
+			}
+		}
+		require.Equal(t, []int{3, 2, 3, 1}, []int{stageOf(t, s, 100), stageOf(t, s, 101), stageOf(t, s, 102), stageOf(t, s, 103)})
+	})
+}
+
 func stageOf(t *testing.T, s *Store, n int) int {
 	t.Helper()
 	r, err := s.Get(t.Context(), gid(n))

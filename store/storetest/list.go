@@ -103,8 +103,10 @@ func listPages(f *fixture) {
 		creates = append(creates, create(gid))
 	}
 	f.must(creates...)
-	for _, limit := range []int{0, 1, 7, 100, 229, 230, 231, store.MaxListLimit} {
-		require.Len(f.t, f.list(store.Query{Limit: limit}), len(names), "limit %d", limit)
+	for _, status := range []store.Status{0, store.StatusSubmitted} {
+		for _, limit := range []int{0, 1, 7, 100, 229, 230, 231, store.MaxListLimit} {
+			require.Len(f.t, f.list(store.Query{Status: status, Limit: limit}), len(names), "limit %d of %v", limit, status)
+		}
 	}
 	page, err := f.store.List(f.ctx(), store.Query{})
 	require.NoError(f.t, err)
@@ -157,7 +159,9 @@ func listRefusesWhatIsInvalid(f *fixture) {
 		require.ErrorIs(f.t, err, store.ErrInvalid, "%+v", q)
 	}
 	for _, cursor := range []string{"{no cursor}", "\x00", " ", strings.Repeat("*", 5000)} {
-		_, err := f.store.List(f.ctx(), store.Query{Cursor: cursor})
-		require.Error(f.t, err, "cursor %q", cursor)
+		for _, status := range []store.Status{0, store.StatusSubmitted} {
+			_, err := f.store.List(f.ctx(), store.Query{Status: status, Cursor: cursor})
+			require.Error(f.t, err, "cursor %q", cursor)
+		}
 	}
 }
