@@ -45,6 +45,17 @@ type Options struct {
 		Timeout time.Duration `koanf:"timeout"`
 		Conns   int           `koanf:"conns"`
 	} `koanf:"redis"`
+	MySQL struct {
+		URL secret.Text `koanf:"url,omitnested"`
+	} `koanf:"mysql"`
+	Postgres struct {
+		URL secret.Text `koanf:"url,omitnested"`
+	} `koanf:"postgres"`
+	SQL struct {
+		Schema  string        `koanf:"schema"`
+		Timeout time.Duration `koanf:"timeout"`
+		Conns   int           `koanf:"conns"`
+	} `koanf:"sql"`
 	Coordinator struct {
 		Lease            time.Duration `koanf:"lease"`
 		RequestTimeout   time.Duration `koanf:"request_timeout"`

@@ -107,12 +107,13 @@ func TestOptions_PrintNoSecret(t *testing.T) {
 	t.Parallel()
 	o, err := Load(options(), "", []string{
 		"SAGABENCH_REDIS_URL=redis://:" + password + "@a", "SAGABENCH_SERVER_TOKEN=" + token, "SAGABENCH_SERVER_ADMIN_TOKEN=" + token + "2",
+		"SAGABENCH_MYSQL_URL=mysql://u:" + password + "@a", "SAGABENCH_POSTGRES_URL=postgres://u:" + password + "@a/b",
 	})
 	require.NoError(t, err)
 	for _, verb := range []string{"%v", "%+v", "%#v"} {
 		printed := fmt.Sprintf(verb, o)
 		require.NotContains(t, printed, password)
 		require.NotContains(t, printed, token)
-		require.Equal(t, 3, strings.Count(printed, "***"))
+		require.Equal(t, 5, strings.Count(printed, "***"))
 	}
 }

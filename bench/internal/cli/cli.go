@@ -80,8 +80,12 @@ func (a *app) root() *cobra.Command {
 		Long: `bench runs sagas over a store, measures what they cost, and checks that none was lost.
 
 Without arguments it is bench run pebble: the embedded store, no server needed.
-bench STORE is bench serve STORE. A store is pebble, pebble:DIR, redis (as
-configured), or redis://[user:password@]host:port[/db], rediss:// for TLS.`,
+bench STORE is bench serve STORE. A store is pebble, pebble:DIR, one of redis,
+mysql (or MariaDB) and postgres, as configured, or the URL of a server:
+
+  redis://[user:password@]host:port[/db]             rediss:// for TLS
+  mysql://user[:password]@host:port/                 ?tls=true
+  postgres://user[:password]@host:port/database      ?sslmode=verify-full`,
 		Example: `  bench                                   the main job, on the embedded store
   bench run redis --start --duration 30s  the same on a Redis started for it
   bench redis                             a bench server, and how to drive it
@@ -94,7 +98,7 @@ configured), or redis://[user:password@]host:port[/db], rediss:// for TLS.`,
 			if len(args) == 1 {
 				return a.serve(cmd.Context(), args[0], true)
 			}
-			return a.run(cmd.Context(), "pebble", false)
+			return a.run(cmd.Context(), "pebble", starting{}, 0)
 		},
 	}
 	root.PersistentFlags().StringVar(&a.configFile, "config", "", "file of settings; conf.sample.yml lists them")

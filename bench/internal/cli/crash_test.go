@@ -19,6 +19,9 @@ import (
 // Short enough for a test to wait for; the promises are relative to it.
 const lease = 2 * time.Second
 
+// crashSchema is for the SQL stores of the tests below.
+const crashSchema = "crash"
+
 var shortLease = []string{
 	"SAGABENCH_COORDINATOR_LEASE=" + lease.String(),
 	"SAGABENCH_COORDINATOR_REQUEST_TIMEOUT=1s",
@@ -30,12 +33,12 @@ var shortLease = []string{
 func TestServe_KilledUnderLoad(t *testing.T) {
 	t.Parallel()
 	redis := lab.TestRedis(t, lab.RedisConfig{})
-	for _, name := range []string{"pebble", redis.URL()} {
+	for _, name := range []string{"pebble", redis.URL(), mysqlKind.server(t).URL(), postgresKind.server(t).URL()} {
 		target, err := open.Parse(name, openConfig(t))
 		require.NoError(t, err)
 		t.Run(target.Driver, func(t *testing.T) {
 			t.Parallel()
-			p := newProgram(t, append(shortLease, "SAGABENCH_PEBBLE_DIR="+target.Config.Pebble.Dir)...)
+			p := newProgram(t, append(shortLease, "SAGABENCH_PEBBLE_DIR="+target.Config.Pebble.Dir, "SAGABENCH_SQL_SCHEMA="+crashSchema)...)
 			listen := freeAddress(t)
 			s := p.serve(name, "--listen", listen, "--branches", "http", "--fail", "0.2", "--steps", "3")
 			dir := filepath.Join(t.TempDir(), "result")
@@ -51,27 +54,56 @@ func TestServe_KilledUnderLoad(t *testing.T) {
 	}
 }
 
-// While Redis is away there are errors, afterwards none, and with every write
-// synced nothing acknowledged is lost.
-func TestServe_RedisRestartedUnderLoad(t *testing.T) {
+// While the store's server is away there are errors, afterwards none, and with
+// every write synced nothing acknowledged is lost.
+func TestServe_StoreRestartedUnderLoad(t *testing.T) {
 	t.Parallel()
-	redis := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}})
-	s := newProgram(t, shortLease...).serve(redis.URL(), "--listen", "127.0.0.1:0")
-	dir := filepath.Join(t.TempDir(), "away")
-	result := drive(t, s.url, dir, 2*time.Second, func() {
-		require.NoError(t, redis.Kill())
-		time.AfterFunc(500*time.Millisecond, func() { _ = redis.Restart(context.WithoutCancel(t.Context())) })
-	})
-	require.Positive(t, result.Errors, "nobody noticed that Redis was away")
-	require.Positive(t, result.Succeeded)
+	for name, settings := range map[string]map[string]string{
+		open.Redis:    {"appendonly": "yes", "appendfsync": "always"},
+		open.MySQL:    nil,
+		open.Postgres: nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, err := startServer(context.WithoutCancel(t.Context()), name, settings)
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, server.Stop()) })
+			target, err := open.Parse(server.URL(), openConfig(t))
+			require.NoError(t, err)
+			require.Equal(t, store.D3, durability(t, target))
+			p := newProgram(t, append(shortLease, "SAGABENCH_SQL_SCHEMA="+crashSchema)...)
+			s := p.serve(server.URL(), "--listen", "127.0.0.1:0")
+			dir := filepath.Join(t.TempDir(), "away")
+			restarted := make(chan error, 1)
+			result := drive(t, s.url, dir, 2*time.Second, func() {
+				if err := server.Kill(); err != nil {
+					restarted <- err
+					return
+				}
+				time.AfterFunc(500*time.Millisecond, func() { restarted <- server.Restart(context.WithoutCancel(t.Context())) })
+			})
+			require.NoError(t, <-restarted)
+			require.Positive(t, result.Errors, "nobody noticed that the server was away")
+			require.Positive(t, result.Succeeded)
 
-	requireQuiet(t, s.url, time.Now().Add(lease+2*time.Second))
-	after := drive(t, s.url, filepath.Join(t.TempDir(), "back"), time.Second, func() {})
-	require.Zero(t, after.Errors, after.ErrorsByKind)
-	s.stop()
-	target, err := open.Parse(redis.URL(), openConfig(t))
+			requireQuiet(t, s.url, time.Now().Add(lease+2*time.Second))
+			after := drive(t, s.url, filepath.Join(t.TempDir(), "back"), time.Second, func() {})
+			require.Zero(t, after.Errors, after.ErrorsByKind)
+			s.stop()
+			requireWhole(t, target, dir)
+		})
+	}
+}
+
+// durability is the class of a store's server.
+func durability(t *testing.T, target open.Target) store.Durability {
+	t.Helper()
+	s, err := target.Open(t.Context())
 	require.NoError(t, err)
-	requireWhole(t, target, dir)
+	defer s.Close()
+	settings, err := s.Settings(t.Context())
+	require.NoError(t, err)
+	return settings.Durability
 }
 
 // drive sends a closed loop to a server, and calls halfWay in the middle of it.
@@ -119,6 +151,7 @@ func requireWhole(t *testing.T, target open.Target, dir string) {
 func openConfig(t *testing.T) open.Config {
 	a := app{options: defaults()}
 	a.options.Pebble.Dir = filepath.Join(t.TempDir(), "data")
+	a.options.SQL.Schema = crashSchema
 	return a.openConfig()
 }
 

@@ -29,6 +29,10 @@ func TestMain_RefusesWrongInput(t *testing.T) {
 	require.NoError(t, os.WriteFile(badValue, []byte("coordinator:\n  lease: soon\n"), 0o666))
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o666))
+	mysql, postgres := mysqlKind.server(t), postgresKind.server(t)
+	asClerk := func(k *sqlKind, server *lab.Server, password, database string) string {
+		return k.login(server, "clerk", password, database, k.plain())
+	}
 
 	for name, tt := range map[string]struct {
 		args []string
@@ -44,6 +48,34 @@ func TestMain_RefusesWrongInput(t *testing.T) {
 		"no password":            {[]string{"run", "redis://" + secured.Addr()}, "", "NOAUTH"},
 		"wrong password":         {[]string{"run", "redis://:topsecreX@" + secured.Addr()}, "", "WRONGPASS"},
 		"wrong URL":              {[]string{"run", "redis://:topsecreX@[host"}, "", "redis://[user:password@]host:port"},
+		"unreachable MySQL":      {[]string{"run", "mysql://root@127.0.0.1:1/"}, "", "mysql at 127.0.0.1:1: dial"},
+		"unreachable PostgreSQL": {[]string{"run", "postgres://me:topsecret@127.0.0.1:1/db"}, "", "postgres at 127.0.0.1:1: "},
+		"wrong password, MySQL":  {[]string{"run", asClerk(mysqlKind, mysql, "topsecreX", "")}, "", "Access denied for user 'clerk'"},
+		"wrong password, Postgr": {[]string{"run", asClerk(postgresKind, postgres, "topsecreX", "postgres")}, "", `password authentication failed for user "clerk"`},
+		"no CREATE, MySQL":       {[]string{"run", asClerk(mysqlKind, mysql, "topsecret", "")}, "", "the user needs CREATE, SELECT, INSERT, UPDATE and DELETE on the database, and for bench run DROP"},
+		"no CREATE, PostgreSQL":  {[]string{"run", asClerk(postgresKind, postgres, "topsecret", "postgres")}, "", "the user needs CREATE on the database"},
+		"no CREATE, serve":       {[]string{asClerk(mysqlKind, mysql, "topsecret", "theirs"), "--listen", "127.0.0.1:0"}, "", "the user needs CREATE"},
+		"no database":            {[]string{"run", "postgres://postgres@" + postgres.Addr() + "/not_there?sslmode=disable"}, "", `database "not_there" does not exist`},
+		"no user":                {[]string{"run", "mysql://" + mysql.Addr() + "/"}, "", "user: there is none"},
+		"no server said, MySQL":  {[]string{"run", "mysql"}, "", "mysql: which server? Set mysql.url"},
+		"no server said, Postgr": {[]string{"serve", "postgres"}, "", "postgres: which server? Set postgres.url"},
+		"unknown scheme":         {[]string{"run", "mariadb://root:topsecret@" + mysql.Addr()}, "", `"mariadb" is none: want pebble`},
+		"a DSN":                  {[]string{"run", "root:topsecret@tcp(" + mysql.Addr() + ")/"}, "", `"root" is none: want pebble`},
+		"unknown option, MySQL":  {[]string{"run", mysql.URL() + "?charset=utf8"}, "", `option: "charset", the only one is tls`},
+		"bad option, MySQL":      {[]string{"run", mysql.URL() + "?tls=perhaps"}, "", `tls: "perhaps", want true, false, skip-verify or preferred`},
+		"bad option, PostgreSQL": {[]string{"run", "postgres://me:topsecret@h/db?sslmode=perhaps"}, "", "sslmode"},
+		"bad URL, MySQL":         {[]string{"run", "mysql://root:topsecre%X@h/"}, "", "as %XX"},
+		"bad schema":             {[]string{"serve", mysql.URL()}, "SAGABENCH_SQL_SCHEMA=a-b", `schema: "a-b"`},
+		"no TLS there":           {[]string{"run", mysql.URL() + "?tls=true"}, "", "TLS"},
+		"set without start":      {[]string{"run", mysql.URL(), "--set", "sync_binlog=1"}, "", "--set: it is for a server that --start starts"},
+		"start at an address":    {[]string{"run", mysql.URL(), "--start"}, "", "--start: it starts a server of its own"},
+		"set without a value":    {[]string{"run", "mysql", "--start", "--set", "sync_binlog"}, "", `--set: "sync_binlog", want NAME=VALUE`},
+		"set without a name":     {[]string{"run", "mysql", "--start", "--set", "=1"}, "", `--set: "=1", want NAME=VALUE`},
+		"set of many lines":      {[]string{"run", "redis", "--start", "--set", "a\nb=1"}, "", "want NAME=VALUE"},
+		"set twice":              {[]string{"run", "mysql", "--start", "--set", "sync-binlog=1", "--set", "sync_binlog=0"}, "", "--set: sync_binlog is set twice"},
+		"unknown setting, Redis": {[]string{"run", "redis", "--start", "--set", "no-such=1"}, "", "no-such"},
+		"unknown setting, MySQL": {[]string{"run", "mysql", "--start", "--set", "no_such=1"}, "", "unknown variable 'no_such=1'"},
+		"bad setting, PostgreSQ": {[]string{"run", "postgres", "--start", "--set", "synchronous_commit=perhaps"}, "", `invalid value for parameter "synchronous_commit": "perhaps"`},
 		"evicting Redis":         {[]string{"run", evicting.URL()}, "", "maxmemory-policy is allkeys-lru"},
 		"port in use":            {[]string{"serve", "pebble", "--listen", taken.Addr().String()}, "", taken.Addr().String() + " is in use"},
 		"public address":         {[]string{"serve", "pebble", "--listen", "0.0.0.0:0"}, "", "needs a token"},

@@ -23,8 +23,8 @@ func (a *app) loadCommand() *cobra.Command {
 Each request then submits a saga with a gid of its own and waits for its end; its
 branches are empty, or those of a bench server that is the target.
 
-With the store that is behind them (a Redis that sagas of ours are in; its prefix
-as configured), its costs are measured and it is audited afterwards. A token that
+With the store that is behind them (a server that sagas of ours are in; its prefix
+or schema as configured), its costs are measured and it is audited afterwards. A token that
 is configured (SAGABENCH_SERVER_TOKEN) is shown to the servers.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,7 +52,7 @@ func (a *app) load(ctx context.Context, targets string, protocol trial.Protocol,
 		if err != nil {
 			return err
 		}
-		if t.Driver == open.Pebble {
+		if t.Embedded() {
 			return fmt.Errorf("store: %s is held by its bench server: leave it out here, and run bench check when the server has stopped", stores[0])
 		}
 		target, driver = &t, t.Driver

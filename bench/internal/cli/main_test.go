@@ -21,7 +21,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	stopServers()
+	os.Exit(code)
 }
 
 // program is the bench program in an empty directory.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,7 +13,6 @@ import (
 
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/trial"
-	"sagabench/deploy/lab"
 	"sagabench/internal/config"
 	"sagabench/store/open"
 )
@@ -21,21 +21,31 @@ import (
 const resultsDir = "sagabench-results"
 
 func (a *app) runCommand() *cobra.Command {
-	start := false
+	var start starting
+	fill := int64(0)
 	cmd := &cobra.Command{
 		Use:   "run STORE",
 		Short: "Start a bench server, drive it, audit the store, report",
-		Args:  exactlyOneStore,
-		RunE:  func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args[0], start) },
+		Example: `  bench run redis --start --set appendonly=yes --set appendfsync=always
+  bench run mysql --start --set innodb_flush_log_at_trx_commit=2
+  bench run postgres --start --set synchronous_commit=off
+  bench run 'mysql://bench:PASSWORD@db1:3306/?tls=true' --duration 30s`,
+		Args: exactlyOneStore,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args[0], start, fill) },
 	}
-	cmd.Flags().BoolVar(&start, "start", false, "start the store's server for this run, from the binary on PATH")
+	start.flags(cmd.Flags())
+	cmd.Flags().Int64Var(&fill, "fill", fill, "finished sagas to put into the store before, which are not measured")
 	a.loadFlags(cmd)
 	a.scenarioFlags(cmd)
 	return cmd
 }
 
-func (a *app) run(ctx context.Context, name string, start bool) error {
+func (a *app) run(ctx context.Context, name string, start starting, fill int64) error {
 	target, err := a.target(name)
+	if err != nil {
+		return err
+	}
+	settings, err := start.check(name, target)
 	if err != nil {
 		return err
 	}
@@ -43,20 +53,22 @@ func (a *app) run(ctx context.Context, name string, start bool) error {
 	if err != nil {
 		return err
 	}
+	if fill < 0 {
+		return fmt.Errorf("--fill: %d, at least 0", fill)
+	}
+	cfg.Fill = fill
 	exe, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	if start {
-		if target.Driver != open.Redis {
-			return fmt.Errorf("--start: %s has no server to start", target.Driver)
-		}
-		server, err := lab.StartRedis(ctx, lab.RedisConfig{})
+	if start.start {
+		server, err := startServer(ctx, target.Driver, settings)
 		if err != nil {
 			return err
 		}
 		defer server.Stop()
-		target.Config.Redis.URL = server.URL()
+		target.SetURL(server.URL())
+		cfg.StorePID = server.PID()
 	}
 	child := trial.Child{
 		Path:     exe,
@@ -85,11 +97,19 @@ func (a *app) try(cfg trial.Config, run func(trial.Config) (report.Summary, erro
 // childEnvironment hands the store of a run to the bench server. Not as
 // arguments, which anybody on the machine can read.
 func (a *app) childEnvironment(t open.Target) []string {
-	return append(a.environ[:len(a.environ):len(a.environ)],
-		config.Variable("redis.url")+"="+t.Config.Redis.URL,
-		config.Variable("redis.prefix")+"="+t.Config.Redis.Prefix,
-		config.Variable("pebble.dir")+"="+t.Config.Pebble.Dir,
-	)
+	env := slices.Clone(a.environ)
+	set := func(key, value string) { env = append(env, config.Variable(key)+"="+value) }
+	switch t.Driver {
+	case open.Pebble:
+		set("pebble.dir", t.Config.Pebble.Dir)
+	case open.Redis:
+		set("redis.url", t.URL())
+		set("redis.prefix", t.Config.Redis.Prefix)
+	default:
+		set(t.Driver+".url", t.URL())
+		set("sql.schema", t.Schema())
+	}
+	return env
 }
 
 // trialConfig checks all that can be checked before anything is started.
@@ -121,8 +141,13 @@ func (a *app) trialConfig(driver string) (trial.Config, error) {
 // command is what was typed, without secrets.
 func (a *app) command() string {
 	words := []string{"go run bench/main.go"}
-	for _, arg := range a.args {
+	for i, arg := range a.args {
 		arg = open.Redact(arg)
+		if setting, ok := strings.CutPrefix(arg, "--"+setFlag+"="); ok {
+			arg = "--" + setFlag + "=" + redactSetting(setting)
+		} else if i > 0 && a.args[i-1] == "--"+setFlag {
+			arg = redactSetting(arg)
+		}
 		if strings.ContainsAny(arg, " '\"$&;|<>*?()\\") {
 			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sagabench/bench/internal/server"
+	"sagabench/store/open"
 )
 
 func (a *app) serveCommand() *cobra.Command {
@@ -47,7 +48,7 @@ func (a *app) serve(ctx context.Context, name string, bench bool) error {
 	}
 	cfg := a.serverConfig(bench)
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
-	target.Config.Pebble.Log = log
+	target.SetLog(log)
 	listener, err := server.Listen(cfg) // before the store is touched
 	if err != nil {
 		return err
@@ -100,7 +101,7 @@ const servingPrefix = "serving on "
 
 func exactlyOneStore(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("want one store: pebble, pebble:DIR, redis, or redis://HOST:PORT")
+		return fmt.Errorf("want one store: %s", open.Names)
 	}
 	return nil
 }

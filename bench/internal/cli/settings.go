@@ -17,12 +17,14 @@ import (
 	"sagabench/store/open"
 	"sagabench/store/pebblestore"
 	"sagabench/store/redisstore"
+	"sagabench/store/sqlstore"
 )
 
 // defaults gathers what the packages default to: there is one place for each.
 func defaults() config.Options {
 	var o config.Options
-	r, p, s, v, l := redisstore.DefaultConfig(), pebblestore.DefaultConfig(), saga.DefaultConfig(), server.DefaultConfig(), load.Default()
+	r, p, q := redisstore.DefaultConfig(), pebblestore.DefaultConfig(), sqlstore.DefaultConfig()
+	s, v, l := saga.DefaultConfig(), server.DefaultConfig(), load.Default()
 	o.Store.Retention = r.Retention
 	o.Pebble.Sync = p.Sync
 	o.Redis.URL = secret.New(r.URL)
@@ -30,6 +32,9 @@ func defaults() config.Options {
 	o.Redis.Shards = r.Shards
 	o.Redis.Timeout = r.Timeout
 	o.Redis.Conns = r.Conns
+	o.SQL.Schema = q.Schema
+	o.SQL.Timeout = q.Timeout
+	o.SQL.Conns = q.Conns
 	o.Coordinator.Lease = s.Lease
 	o.Coordinator.RequestTimeout = s.RequestTimeout
 	o.Coordinator.RetryInterval = s.RetryInterval
@@ -57,7 +62,11 @@ func defaults() config.Options {
 // flags that were given.
 func (a *app) configure(cmd *cobra.Command) error {
 	given := make(map[*pflag.Flag]string)
-	cmd.Flags().Visit(func(f *pflag.Flag) { given[f] = f.Value.String() })
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if _, list := f.Value.(pflag.SliceValue); !list { // no option is one
+			given[f] = f.Value.String()
+		}
+	})
 	options, err := config.Load(defaults(), a.configFile, a.environ)
 	if err != nil {
 		return err
@@ -105,7 +114,7 @@ const dataDir = "sagabench-data"
 // standingTarget is a store that outlasts a run.
 func (a *app) standingTarget(name string) (open.Target, error) {
 	t, err := a.target(name)
-	if t.Driver == open.Pebble && t.Config.Pebble.Dir == "" {
+	if t.Embedded() && t.Config.Pebble.Dir == "" {
 		t.Config.Pebble.Dir = dataDir
 	}
 	return t, err
@@ -113,12 +122,19 @@ func (a *app) standingTarget(name string) (open.Target, error) {
 
 func (a *app) openConfig() open.Config {
 	o := a.options
+	sql := func(url secret.Text) sqlstore.Config {
+		cfg := sqlstore.DefaultConfig()
+		cfg.URL, cfg.Schema = url.Reveal(), o.SQL.Schema
+		cfg.Retention, cfg.Timeout, cfg.Conns = o.Store.Retention, o.SQL.Timeout, o.SQL.Conns
+		return cfg
+	}
 	return open.Config{
 		Redis: redisstore.Config{
 			URL: o.Redis.URL.Reveal(), Prefix: o.Redis.Prefix, Shards: o.Redis.Shards,
 			Retention: o.Store.Retention, Timeout: o.Redis.Timeout, Conns: o.Redis.Conns,
 		},
 		Pebble: pebblestore.Config{Dir: o.Pebble.Dir, Sync: o.Pebble.Sync, Retention: o.Store.Retention},
+		MySQL:  sql(o.MySQL.URL), Postgres: sql(o.Postgres.URL),
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,8 +18,10 @@ import (
 type redisServer struct {
 	client  *redis.Client
 	timeout time.Duration
-	sent    atomic.Int64 // bytes, by the probe
-	got     atomic.Int64
+	scripts []string
+	traffic traffic
+
+	before, after *redisInfo
 }
 
 // redisInfo is what a Redis counted since it was started, without what the
@@ -35,13 +36,13 @@ type redisInfo struct {
 	calls    map[string]int64
 }
 
-func newRedisServer(ctx context.Context, url string, timeout time.Duration) (*redisServer, error) {
-	opt, err := redis.ParseURL(url)
+func newRedisServer(ctx context.Context, server Server, timeout time.Duration) (*redisServer, error) {
+	opt, err := redis.ParseURL(server.URL)
 	if err != nil {
 		// The error may quote the URL, and with it the password.
 		return nil, errors.New("the URL is not one of a Redis (redis://USER:PASSWORD@HOST:PORT/DB)")
 	}
-	r := &redisServer{timeout: timeout}
+	r := &redisServer{timeout: timeout, scripts: server.Scripts}
 	opt.PoolSize = 1
 	opt.MaxRetries, opt.DialerRetries = -1, 1
 	opt.DisableIdentity = true
@@ -53,7 +54,7 @@ func newRedisServer(ctx context.Context, url string, timeout time.Duration) (*re
 		if err != nil {
 			return nil, err
 		}
-		return &countingConn{c, r}, nil
+		return &countingConn{c, &r.traffic}, nil
 	}
 	r.client = redis.NewClient(opt)
 	if _, err := r.info(ctx); err != nil {
@@ -64,26 +65,60 @@ func newRedisServer(ctx context.Context, url string, timeout time.Duration) (*re
 
 func (r *redisServer) close() error { return r.client.Close() }
 
+func (r *redisServer) begin(ctx context.Context) (err error) {
+	r.before, err = r.info(ctx)
+	return err
+}
+
+func (r *redisServer) end(ctx context.Context) (err error) {
+	r.after, err = r.info(ctx)
+	return err
+}
+
+func (r *redisServer) used() storeUse {
+	u := storeUse{oneCore: true}
+	b, a := r.before, r.after
+	switch {
+	case b == nil || a == nil:
+		return u
+	case b.runID != a.runID:
+		u.failures = append(u.failures, errRestarted)
+		return u
+	}
+	u.cpu = difference(&b.cpu, &a.cpu)
+	u.bytesIn = u.grown("bytes received", b.bytesIn, a.bytesIn)
+	u.bytesOut = u.grown("bytes sent", b.bytesOut, a.bytesOut)
+	u.calls = clientCalls(b.calls, a.calls, r.scripts)
+	if a.removed != b.removed {
+		u.fail("memory", errDeleted)
+	} else {
+		memory := a.memory - b.memory // it may shrink
+		u.memory = &memory
+	}
+	return u
+}
+
 // info asks for everything at once: one INFO for all versions of Redis, which
 // until 7.0 take no list of sections.
 func (r *redisServer) info(ctx context.Context) (*redisInfo, error) {
-	got := r.got.Load()
+	got := r.traffic.got.Load()
 	fields, err := r.ask(ctx, "all")
 	if err != nil {
 		return nil, err
 	}
 	// Redis counts the bytes of a command when it reads it and those of a
 	// reply when it has written it: this INFO's are in the former only.
-	return parseInfo(fields, r.sent.Load(), got)
+	return parseInfo(fields, r.traffic.sent.Load(), got)
 }
 
 // cpu asks for no more than the CPU seconds.
-func (r *redisServer) cpu(ctx context.Context) (float64, error) {
+func (r *redisServer) cpu(ctx context.Context) (*float64, error) {
 	fields, err := r.ask(ctx, "cpu")
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return cpuOf(fields)
+	seconds, err := infoCPU(fields)
+	return &seconds, err
 }
 
 func (r *redisServer) ask(ctx context.Context, section string) (map[string]string, error) {
@@ -115,7 +150,7 @@ func parseInfo(fields map[string]string, sent, got int64) (*redisInfo, error) {
 		removed: n.whole("expired_keys") + n.whole("evicted_keys"),
 		calls:   map[string]int64{},
 	}
-	seconds, err := cpuOf(fields)
+	seconds, err := infoCPU(fields)
 	n.err = errors.Join(n.err, err)
 	info.cpu = seconds
 	for name, value := range fields {
@@ -134,7 +169,7 @@ func parseInfo(fields map[string]string, sent, got int64) (*redisInfo, error) {
 	return info, nil
 }
 
-func cpuOf(fields map[string]string) (seconds float64, err error) {
+func infoCPU(fields map[string]string) (seconds float64, err error) {
 	for _, name := range []string{"used_cpu_sys", "used_cpu_user", "used_cpu_sys_children", "used_cpu_user_children"} {
 		x, err := strconv.ParseFloat(fields[name], 64)
 		if err != nil {
@@ -165,22 +200,4 @@ func (n *numbers) optional(name string) int64 {
 		return 0
 	}
 	return n.whole(name)
-}
-
-// countingConn counts its bytes, as the server sees them: above TLS.
-type countingConn struct {
-	net.Conn
-	r *redisServer
-}
-
-func (c *countingConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	c.r.got.Add(int64(n))
-	return n, err
-}
-
-func (c *countingConn) Write(p []byte) (int, error) {
-	n, err := c.Conn.Write(p)
-	c.r.sent.Add(int64(n))
-	return n, err
 }

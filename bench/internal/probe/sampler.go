@@ -16,12 +16,7 @@ type Config struct {
 	AppMetrics []string    // URLs of the app servers' /metrics, one per server
 	AppToken   secret.Text // shown to them, if there is one
 
-	StorePID int    // a store's server that runs on this machine; not needed for a Redis
-	Redis    string // URL of the store
-	// RedisScripts are the sources of the scripts that the store runs. Redis
-	// counts the commands inside a script like those that clients send; what
-	// the scripts call is how the two are told apart.
-	RedisScripts []string
+	Store Server
 
 	Every   time.Duration // of the timeline; 0: none
 	Timeout time.Duration // for one look at a server; 0: that of Default
@@ -36,8 +31,7 @@ func Default() Config {
 type Sampler struct {
 	cfg   Config
 	app   []process
-	store []process // none or one
-	redis *redisServer
+	store storeServer // nil: there is none
 
 	before, after snapshot
 	moments       []Moment
@@ -58,20 +52,11 @@ func New(ctx context.Context, cfg Config) (*Sampler, error) {
 		}
 		s.app = append(s.app, p)
 	}
-	if cfg.StorePID != 0 {
-		p, err := newProcess(ctx, cfg.StorePID)
-		if err != nil {
-			return nil, fmt.Errorf("measure the store's server: %w", err)
-		}
-		s.store = append(s.store, p)
+	store, err := newStoreServer(ctx, cfg.Store, cfg.Timeout)
+	if err != nil {
+		return nil, err
 	}
-	if cfg.Redis != "" {
-		redis, err := newRedisServer(ctx, cfg.Redis, cfg.Timeout)
-		if err != nil {
-			return nil, fmt.Errorf("measure Redis: %w", err)
-		}
-		s.redis = redis
-	}
+	s.store = store
 	return s, nil
 }
 
@@ -81,7 +66,9 @@ func (s *Sampler) Begin(ctx context.Context) error {
 	// The expensive look first, the cheap ones as close to the interval as can
 	// be; End goes the other way round.
 	s.before.readMetrics(ctx, s)
-	s.before.readStore(ctx, s)
+	if s.store != nil {
+		s.before.fail("the store", s.store.begin(ctx))
+	}
 	s.before.readProcesses(ctx, s)
 
 	if s.cfg.Every > 0 {
@@ -96,7 +83,9 @@ func (s *Sampler) End(ctx context.Context) error {
 	s.stop()
 	s.timeline.Wait()
 	s.after.readProcesses(ctx, s)
-	s.after.readStore(ctx, s)
+	if s.store != nil {
+		s.after.fail("the store", s.store.end(ctx))
+	}
 	s.after.readMetrics(ctx, s)
 	return nil
 }
@@ -105,10 +94,10 @@ func (s *Sampler) End(ctx context.Context) error {
 func (s *Sampler) Close() error {
 	s.stop()
 	s.timeline.Wait()
-	if s.redis == nil {
+	if s.store == nil {
 		return nil
 	}
-	return s.redis.close()
+	return s.store.close()
 }
 
 // snapshot is what was read at one end of the interval. What could not be read
@@ -117,16 +106,17 @@ type snapshot struct {
 	at       time.Time
 	own      ownUse
 	app      *float64 // CPU seconds of the app's processes
-	store    *float64 // CPU seconds of the store's process
 	host     *hostTimes
-	redis    *redisInfo
 	metrics  *appMetrics
 	failures []error
 }
 
 func (s *snapshot) readProcesses(ctx context.Context, sampler *Sampler) {
-	s.app = s.cpuOf(ctx, "the CPU of the app", sampler.app)
-	s.store = s.cpuOf(ctx, "the CPU of the store", sampler.store)
+	if len(sampler.app) > 0 {
+		app, err := cpuSeconds(ctx, sampler.app)
+		s.fail("the CPU of the app", err)
+		s.app = app
+	}
 	host, err := readHost(ctx)
 	s.fail("the CPU of this machine", err)
 	s.host = host
@@ -134,15 +124,6 @@ func (s *snapshot) readProcesses(ctx context.Context, sampler *Sampler) {
 	own, err := readOwnUse()
 	s.fail("the CPU of the load generator", err)
 	s.own = own
-}
-
-func (s *snapshot) readStore(ctx context.Context, sampler *Sampler) {
-	if sampler.redis == nil {
-		return
-	}
-	info, err := sampler.redis.info(ctx)
-	s.fail("Redis", err)
-	s.redis = info
 }
 
 func (s *snapshot) readMetrics(ctx context.Context, sampler *Sampler) {
@@ -154,15 +135,6 @@ func (s *snapshot) readMetrics(ctx context.Context, sampler *Sampler) {
 	metrics, err := readMetrics(ctx, sampler.cfg.AppMetrics, sampler.cfg.AppToken)
 	s.fail("the app's metrics", err)
 	s.metrics = metrics
-}
-
-func (s *snapshot) cpuOf(ctx context.Context, what string, processes []process) *float64 {
-	if len(processes) == 0 {
-		return nil
-	}
-	sum, err := cpuSeconds(ctx, processes)
-	s.fail(what, err)
-	return sum
 }
 
 func (s *snapshot) fail(what string, err error) {

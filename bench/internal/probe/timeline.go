@@ -17,7 +17,7 @@ type Moment struct {
 func (s *Sampler) watch(ctx context.Context) {
 	ticker := time.NewTicker(s.cfg.Every)
 	defer ticker.Stop()
-	last := s.before.busy()
+	last := s.lookBusy(ctx)
 	for {
 		select {
 		case <-ctx.Done():
@@ -46,15 +46,6 @@ type busy struct {
 	load, app, store *float64
 }
 
-func (s *snapshot) busy() busy {
-	load := s.own.cpu.Seconds()
-	b := busy{at: s.at, load: &load, app: s.app, store: s.store}
-	if s.redis != nil {
-		b.store = &s.redis.cpu
-	}
-	return b
-}
-
 // lookBusy reads what is cheap to read; what cannot be read is nil.
 func (s *Sampler) lookBusy(ctx context.Context) busy {
 	b := busy{at: time.Now()}
@@ -65,13 +56,8 @@ func (s *Sampler) lookBusy(ctx context.Context) busy {
 	if len(s.app) > 0 {
 		b.app, _ = cpuSeconds(ctx, s.app)
 	}
-	switch {
-	case s.redis != nil:
-		if seconds, err := s.redis.cpu(ctx); err == nil {
-			b.store = &seconds
-		}
-	case len(s.store) > 0:
-		b.store, _ = cpuSeconds(ctx, s.store)
+	if s.store != nil {
+		b.store, _ = s.store.cpu(ctx)
 	}
 	return b
 }

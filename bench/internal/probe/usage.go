@@ -18,7 +18,7 @@ type Usage struct {
 
 	StoreBytesIn, StoreBytesOut *int64 // as the store sees them
 	StoreMemory                 *int64 // bytes of data that were added
-	StoreCalls                  *int64 // commands that clients sent; a lower bound with scripts, see Config.RedisScripts
+	StoreCalls                  *int64 // commands that clients sent; a lower bound with scripts, see Server.Scripts
 	StoreRoundTrips             *float64
 	StoreFsyncs                 *float64
 
@@ -39,7 +39,6 @@ func (s *Sampler) Usage() Usage {
 		Elapsed:  a.at.Sub(b.at),
 		GCPause:  a.own.gcPause - b.own.gcPause,
 		AppCPU:   difference(b.app, a.app),
-		StoreCPU: difference(b.store, a.store),
 		Timeline: s.moments,
 	}
 	load := (a.own.cpu - b.own.cpu).Seconds()
@@ -53,12 +52,10 @@ func (s *Sampler) Usage() Usage {
 			u.AppCPU = difference(b.metrics.cpu, a.metrics.cpu)
 		}
 	}
-	if b.redis != nil && a.redis != nil {
-		if b.redis.runID != a.redis.runID {
-			failures = append(failures, errRestarted)
-		} else {
-			u.addRedis(b.redis, a.redis, s.cfg.RedisScripts)
-		}
+	if s.store != nil {
+		used := s.store.used()
+		u.addStore(used)
+		failures = append(failures, used.failures...)
 	}
 	for _, err := range failures {
 		u.Failures = append(u.Failures, err.Error())
@@ -66,16 +63,14 @@ func (s *Sampler) Usage() Usage {
 	return u
 }
 
-func (u *Usage) addRedis(b, a *redisInfo, scripts []string) {
-	whole := func(x int64) *int64 { return &x }
-	u.storeOneCore = true
-	u.StoreCPU = difference(&b.cpu, &a.cpu)
-	u.StoreBytesIn = whole(a.bytesIn - b.bytesIn)
-	u.StoreBytesOut = whole(a.bytesOut - b.bytesOut)
-	u.StoreCalls = clientCalls(b.calls, a.calls, scripts)
-	// When keys went away meanwhile, what is left says nothing about a saga.
-	if a.removed == b.removed {
-		u.StoreMemory = whole(a.memory - b.memory)
+// addStore adds what the store's server says. How often it synced it knows better
+// than its client.
+func (u *Usage) addStore(used storeUse) {
+	u.StoreCPU, u.storeOneCore = used.cpu, used.oneCore
+	u.StoreBytesIn, u.StoreBytesOut = used.bytesIn, used.bytesOut
+	u.StoreMemory, u.StoreCalls = used.memory, used.calls
+	if used.fsyncs != nil {
+		u.StoreFsyncs = used.fsyncs
 	}
 }
 
@@ -127,9 +122,9 @@ func (u Usage) PerSaga(sagas int64) report.Cost {
 // Evidence is what report.Judge wants to know of the machine; the rest is left
 // to fill in.
 func (u Usage) Evidence() report.Evidence {
-	perSecond := func(seconds *float64) *float64 {
+	perSecond := func(total *float64) *float64 {
 		zero := 0.0
-		return cores(&zero, seconds, u.Elapsed.Seconds())
+		return cores(&zero, total, u.Elapsed.Seconds())
 	}
 	return report.Evidence{
 		LoadCores:       perSecond(u.LoadCPU),
@@ -137,6 +132,7 @@ func (u Usage) Evidence() report.Evidence {
 		StoreCores:      perSecond(u.StoreCPU),
 		LoadCoresUsable: runtime.GOMAXPROCS(0),
 		StoreOneCore:    u.storeOneCore,
+		StoreFsyncsPerS: perSecond(u.StoreFsyncs),
 		HostBusy:        u.HostBusy,
 		BusiestCore:     u.BusiestCore,
 		HostSteal:       u.HostSteal,

@@ -23,6 +23,7 @@ type Evidence struct {
 	LoadCores, AppCores, StoreCores *float64
 	LoadCoresUsable                 int           // cores that the load generator may use
 	StoreOneCore                    bool          // the store runs its commands on one core
+	StoreFsyncsPerS                 *float64      // of the store
 	HostBusy, HostSteal             *float64      // shares of all cores of the load generator's machine; steal is what its hypervisor took
 	BusiestCore                     *float64      // share of the busiest of them
 	GCPause                         time.Duration // of the load generator, all pauses together

@@ -151,6 +151,14 @@ func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 			func(s *Summary, _ *Evidence) { closed(s) }, true,
 			"limit: the machine's cores are 50.0% busy, so each request mostly waits: more in flight may reach a higher rate",
 		},
+		"waiting for the disk": {
+			func(s *Summary, e *Evidence) { closed(s); e.StoreFsyncsPerS = ptr(s.Load.AchievedPerS / 8) }, true,
+			"limit: the machine's cores are 50.0% busy, so each request mostly waits, and the store fsyncs 1,405 times a second, 8.00 sagas at once: more in flight may reach a higher rate",
+		},
+		"a disk that nobody waits for": {
+			func(s *Summary, e *Evidence) { closed(s); e.StoreFsyncsPerS = ptr(1.0) }, true,
+			"limit: the machine's cores are 50.0% busy, so each request mostly waits: more in flight may reach a higher rate",
+		},
 		"clamped": {
 			func(_ *Summary, e *Evidence) { e.Clamped = 2 }, true,
 			"clamped: 2 latency values beyond 3600 s counted as that long",

@@ -43,9 +43,19 @@ func (j *judgement) limit() {
 	case e.BusiestCore != nil && *e.BusiestCore > hostFull:
 		j.warn("limit: one of the machine's cores is %s busy: something runs on one core only", percent(*e.BusiestCore))
 	case e.HostBusy != nil && l.Mode == Closed:
-		j.warn("limit: the machine's cores are %s busy, so each request mostly waits: more in flight may reach a higher rate",
-			percent(*e.HostBusy))
+		j.warn("limit: the machine's cores are %s busy, so each request mostly waits%s: more in flight may reach a higher rate",
+			percent(*e.HostBusy), j.syncs())
 	}
+}
+
+// syncs says how often requests wait for the store's disk, if they do: a store
+// that syncs in the background does so less than once for those in flight.
+func (j *judgement) syncs() string {
+	l, perS := j.s.Load, j.e.StoreFsyncsPerS
+	if perS == nil || *perS == 0 || l.AchievedPerS / *perS > float64(l.InFlight) {
+		return ""
+	}
+	return fmt.Sprintf(", and the store fsyncs %s times a second, %s sagas at once", number(*perS), number(l.AchievedPerS / *perS))
 }
 
 func (j *judgement) whoseCores() string {

@@ -185,7 +185,7 @@ func costRows(c Cost) []row {
 		{"load CPU", " µs", c.LoadCPUUS},
 		{"to the store", " bytes", c.StoreBytesIn},
 		{"from the store", " bytes", c.StoreBytesOut},
-		{"kept in store memory", " bytes", c.StoreMemoryBytes},
+		{"kept in the store", " bytes", c.StoreMemoryBytes},
 		{"store calls", "", c.StoreCalls},
 		{"store round trips", "", c.StoreRoundTrips},
 		{"store fsyncs", "", c.StoreFsyncs},

@@ -27,7 +27,7 @@ func Load(ctx context.Context, cfg Config, servers []string, target *open.Target
 		t.shared = t.shared || local(s)
 	}
 	if target != nil {
-		t.shared = t.shared || local(target.Config.Redis.URL)
+		t.shared = t.shared || local(target.URL())
 		if err := t.inspect(ctx); err != nil {
 			return report.Summary{}, err
 		}
@@ -36,10 +36,10 @@ func Load(ctx context.Context, cfg Config, servers []string, target *open.Target
 		return report.Summary{}, err
 	}
 	if err := t.drive(ctx, servers); err != nil && t.result.Elapsed == 0 {
-		t.discard(ctx, false)
+		t.discard(ctx)
 		return report.Summary{}, err
 	} else if err != nil {
 		t.result.Incomplete = err.Error()
 	}
-	return t.finish(ctx, false)
+	return t.finish(ctx)
 }

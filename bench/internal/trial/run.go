@@ -2,13 +2,13 @@ package trial
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,18 +34,21 @@ const (
 )
 
 // Run starts a bench server on the store, drives it, stops it and audits the
-// store. A Redis gets a prefix of its own, which is wiped at the end; an
-// embedded store without a directory gets one that is removed.
+// store. On a server the sagas get a key prefix or a schema of their own, which is
+// removed at the end; an embedded store without a directory gets one that is
+// removed.
 func Run(ctx context.Context, cfg Config, target open.Target, child Child) (report.Summary, error) {
-	embedded := target.Driver == open.Pebble
+	target = target.Fresh()
+	embedded := target.Embedded()
 	fresh := embedded && target.Config.Pebble.Dir == ""
-	t := &trial{cfg: cfg, target: &target, shared: true, topology: "load and app with its embedded store on one machine, in two processes"}
-	if !embedded {
-		target.Config.Redis.Prefix = "b" + rand.Text()[:7] // short: it is in every key
-		t.shared, t.topology = true, "load and app on one machine, store on another"
-		if local(target.Config.Redis.URL) {
-			t.topology = "load, app and store on one machine, in three processes"
-		}
+	t := &trial{cfg: cfg, target: &target, own: !embedded, shared: true}
+	switch {
+	case embedded:
+		t.topology = "load and app with its embedded store on one machine, in two processes"
+	case local(target.URL()):
+		t.topology = "load, app and store on one machine, in three processes"
+	default:
+		t.topology = "load and app on one machine, store on another"
 	}
 	if !fresh {
 		if err := t.inspect(ctx); err != nil {
@@ -59,16 +62,21 @@ func Run(ctx context.Context, cfg Config, target open.Target, child Child) (repo
 		target.Config.Pebble.Dir = storeDir(cfg.Dir)
 		defer os.RemoveAll(target.Config.Pebble.Dir)
 		if err := t.inspect(ctx); err != nil {
+			t.discard(ctx)
 			return report.Summary{}, err
 		}
 	}
+	if err := t.fill(ctx); err != nil {
+		t.discard(ctx)
+		return report.Summary{}, err
+	}
 	if err := t.withServer(ctx, child); err != nil && t.result.Elapsed == 0 {
-		t.discard(ctx, !embedded)
+		t.discard(ctx)
 		return report.Summary{}, err
 	} else if err != nil {
 		t.result.Incomplete = err.Error()
 	}
-	return t.finish(ctx, !embedded)
+	return t.finish(ctx)
 }
 
 // withServer drives a child from its start to its end.
@@ -140,6 +148,16 @@ func local(raw string) bool {
 	if err != nil {
 		return false
 	}
+	if u.Hostname() == "localhost" {
+		return true
+	}
 	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	if ip == nil || ip.IsLoopback() {
+		return ip != nil
+	}
+	addresses, _ := net.InterfaceAddrs() // without them it is another machine
+	return slices.ContainsFunc(addresses, func(a net.Addr) bool {
+		own, ok := a.(*net.IPNet)
+		return ok && own.IP.Equal(ip)
+	})
 }

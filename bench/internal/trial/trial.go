@@ -10,6 +10,7 @@ package trial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,6 +36,8 @@ type Config struct {
 	Protocol Protocol        // of the servers; empty: ProtocolBench
 	Token    secret.Text     // shown to them, if there is one
 	Load     load.Config     // Targets, Token and Dir are set here
+	Fill     int64           // finished sagas that Run puts into the store before
+	StorePID int             // of the store's server, where it is known; 0: looked for, if it is on this machine
 	Status   func(string)    // told what is being done; may be nil
 }
 
@@ -44,6 +47,7 @@ type trial struct {
 	target   *open.Target // nil: the store is not known, nor audited
 	probe    probe.Config
 	topology string
+	own      bool // the place of the sagas on the store's server was made for this run
 	shared   bool // load, app or store on one machine
 
 	before  store.Settings
@@ -62,13 +66,18 @@ func (t *trial) status(format string, args ...any) {
 }
 
 // inspect opens the store for a moment: what cannot be opened is an error before
-// anything is written.
-func (t *trial) inspect(ctx context.Context) error {
+// anything is written. A place that is made for the run is removed again: whoever
+// may not do that learns it now.
+func (t *trial) inspect(ctx context.Context) (err error) {
 	s, err := t.target.Open(ctx)
 	if err != nil {
+		if ctx.Err() != nil { // it may have been half-way
+			t.forsake(ctx)
+		}
 		return err
 	}
 	defer s.Close()
+	defer func() { err = errors.Join(err, t.remove(ctx, s)) }()
 	if t.before, err = s.Settings(ctx); err != nil {
 		return err
 	}
@@ -78,11 +87,8 @@ func (t *trial) inspect(ctx context.Context) error {
 // drive sends the load to the servers and measures what it costs.
 func (t *trial) drive(ctx context.Context, targets []string) error {
 	t.probe.Every, t.probe.Timeout = probe.Default().Every, probe.Default().Timeout
-	if t.target != nil && t.target.Driver == open.Redis {
-		t.probe.Redis = t.target.Config.Redis.URL
-		for _, script := range lua.All() {
-			t.probe.RedisScripts = append(t.probe.RedisScripts, script.Source)
-		}
+	if t.target != nil {
+		t.probe.Store = t.storeServer()
 	}
 	cfg := t.cfg.Load
 	cfg.Dir = t.cfg.Dir
@@ -109,9 +115,21 @@ func (t *trial) drive(ctx context.Context, targets []string) error {
 	return err
 }
 
+// storeServer is what the probe has to know of the store.
+func (t *trial) storeServer() probe.Server {
+	s := probe.Server{
+		Driver: t.target.Driver, URL: t.target.URL(), Here: local(t.target.URL()), PID: t.cfg.StorePID,
+		Schema: t.target.Schema(),
+	}
+	for _, script := range lua.All() {
+		s.Scripts = append(s.Scripts, script.Source)
+	}
+	return s
+}
+
 // finish audits the store, judges, and writes the result. It goes on when ctx
 // has ended: what was measured is worth keeping.
-func (t *trial) finish(ctx context.Context, wipe bool) (report.Summary, error) {
+func (t *trial) finish(ctx context.Context) (report.Summary, error) {
 	ctx = context.WithoutCancel(ctx)
 	s := report.Summary{
 		Schema: report.Schema,
@@ -137,7 +155,7 @@ func (t *trial) finish(ctx context.Context, wipe bool) (report.Summary, error) {
 	e.LateOwn = t.result.LateOwn
 	e.Clamped = t.result.Clamped
 	if t.target != nil {
-		if err := t.audit(ctx, &s, &e, wipe); err != nil {
+		if err := t.audit(ctx, &s, &e); err != nil {
 			e.Failures = append(e.Failures, fmt.Sprintf("the audit: %v", err))
 		}
 	}
@@ -145,13 +163,14 @@ func (t *trial) finish(ctx context.Context, wipe bool) (report.Summary, error) {
 	return s, report.Write(t.cfg.Dir, s)
 }
 
-func (t *trial) audit(ctx context.Context, s *report.Summary, e *report.Evidence, wipe bool) error {
+func (t *trial) audit(ctx context.Context, s *report.Summary, e *report.Evidence) (err error) {
 	t.status("auditing the store")
 	st, err := t.target.Open(ctx)
 	if err != nil {
 		return err
 	}
 	defer st.Close()
+	defer func() { err = errors.Join(err, t.remove(ctx, st)) }()
 	after, err := st.Settings(ctx)
 	if err != nil {
 		return err
@@ -166,28 +185,47 @@ func (t *trial) audit(ctx context.Context, s *report.Summary, e *report.Evidence
 	stored := found.Sagas - t.left
 	e.StoreSagas, e.Leftovers = &stored, &t.left
 	e.Findings = found.Findings
-	if wipe {
-		return wipeStore(ctx, st)
+	return nil
+}
+
+// dropper is a store that can undo its own making.
+type dropper interface {
+	Drop(ctx context.Context) error
+}
+
+// remove takes back the place that was made for this run, if one was. It does so
+// when ctx has ended, too.
+func (t *trial) remove(ctx context.Context, s store.Store) (err error) {
+	if !t.own {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	switch s := s.(type) {
+	case dropper:
+		err = s.Drop(ctx)
+	case store.Wiper:
+		err = s.Wipe(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("remove what was made for the run: %w", err)
 	}
 	return nil
 }
 
-func wipeStore(ctx context.Context, s store.Store) error {
-	if w, ok := s.(store.Wiper); ok {
-		return w.Wipe(ctx)
+// forsake removes it from a store that is not open.
+func (t *trial) forsake(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	if s, err := t.target.Open(ctx); err == nil {
+		_ = t.remove(ctx, s)
+		s.Close()
 	}
-	return nil
 }
 
 // discard is for a run that measured nothing: it leaves nothing behind.
-func (t *trial) discard(ctx context.Context, wipe bool) {
+func (t *trial) discard(ctx context.Context) {
 	os.RemoveAll(t.cfg.Dir)
-	if !wipe {
-		return
-	}
-	if s, err := t.target.Open(context.WithoutCancel(ctx)); err == nil {
-		_ = wipeStore(ctx, s)
-		s.Close()
+	if t.own {
+		t.forsake(ctx)
 	}
 }
 

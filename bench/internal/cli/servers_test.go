@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	_ "github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"sagabench/deploy/lab"
+	"sagabench/store/open"
+)
+
+// sqlKind is a kind of SQL server. Tests that neither stop it nor count what it
+// does share one.
+type sqlKind struct {
+	name   string
+	driver string // of database/sql
+	mu     sync.Mutex
+	shared *lab.Server
+	dir    string // of its rules
+}
+
+var (
+	mysqlKind    = &sqlKind{name: open.MySQL, driver: "mysql"}
+	postgresKind = &sqlKind{name: open.Postgres, driver: "pgx"}
+	sqlKinds     = []*sqlKind{mysqlKind, postgresKind}
+)
+
+func forEachSQL(t *testing.T, test func(t *testing.T, k *sqlKind)) {
+	t.Parallel()
+	for _, k := range sqlKinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, k)
+		})
+	}
+}
+
+// start starts a server whose class is D3, unless the settings say otherwise.
+func (k *sqlKind) start(ctx context.Context, settings map[string]string) (*lab.Server, error) {
+	return startServer(ctx, k.name, settings)
+}
+
+// own starts a server for one test.
+func (k *sqlKind) own(t *testing.T, settings map[string]string) *lab.Server {
+	t.Helper()
+	server, err := k.start(context.WithoutCancel(t.Context()), settings)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	return server
+}
+
+// server is the shared one. It does not wait for the disk, and asks all but the
+// admin for a password. Its clerk's is topsecret, and may do nothing.
+func (k *sqlKind) server(t *testing.T) *lab.Server {
+	t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.shared != nil {
+		return k.shared
+	}
+	settings, clerk := map[string]string{"innodb_flush_method": "nosync"}, "CREATE USER clerk IDENTIFIED BY 'topsecret'"
+	if k == postgresKind {
+		clerk = "CREATE ROLE clerk LOGIN PASSWORD 'topsecret'"
+		var err error
+		k.dir, err = os.MkdirTemp("", "sagabench-cli-")
+		require.NoError(t, err)
+		settings = map[string]string{"fsync": "off", "hba_file": askForPasswords(t, k.dir, "host")}
+	}
+	server, err := k.start(context.WithoutCancel(t.Context()), settings)
+	require.NoError(t, err)
+	k.shared = server
+	execute(t, k.admin(t, server), clerk)
+	return server
+}
+
+func stopServers() {
+	for _, k := range sqlKinds {
+		if k.shared != nil {
+			if err := k.shared.Stop(); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+			}
+		}
+		if k.dir != "" {
+			os.RemoveAll(k.dir)
+		}
+	}
+}
+
+// admin is a connection of somebody who may do everything.
+func (k *sqlKind) admin(t *testing.T, server *lab.Server) *sql.DB {
+	t.Helper()
+	return k.connect(t, server.DSN(""))
+}
+
+func (k *sqlKind) connect(t *testing.T, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(k.driver, dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+func execute(t *testing.T, db *sql.DB, statements ...string) {
+	t.Helper()
+	for _, statement := range statements {
+		_, err := db.ExecContext(t.Context(), statement)
+		require.NoError(t, err, statement)
+	}
+}
+
+// schemas are those that are named so.
+func schemas(t *testing.T, db *sql.DB, like string) (names []string) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "SELECT schema_name FROM information_schema.schemata WHERE schema_name LIKE '"+like+"' ORDER BY 1")
+	require.NoError(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		require.NoError(t, rows.Scan(&name))
+		names = append(names, name)
+	}
+	require.NoError(t, rows.Err())
+	return names
+}
+
+// login is the URL of somebody else.
+func (k *sqlKind) login(server *lab.Server, user, password, database, options string) string {
+	u := url.URL{Scheme: k.name, User: url.UserPassword(user, password), Host: server.Addr(), Path: "/" + database, RawQuery: options}
+	return u.String()
+}
+
+// askForPasswords writes rules by which PostgreSQL asks all but the admin for a
+// password, over connections of a kind: host or hostssl.
+func askForPasswords(t *testing.T, dir, kind string) (file string) {
+	t.Helper()
+	file = filepath.Join(dir, "pg_hba.conf")
+	require.NoError(t, os.WriteFile(file, []byte("host all postgres all trust\n"+kind+" all all all scram-sha-256\n"), 0o644))
+	return file
+}
+
+// plain is the option that does without TLS.
+func (k *sqlKind) plain() string {
+	if k == mysqlKind {
+		return "tls=false"
+	}
+	return "sslmode=disable"
+}

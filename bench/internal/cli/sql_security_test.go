@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/deploy/lab"
+)
+
+// documentedSQL gives the blocks of SQL in a part of the documentation.
+func documentedSQL(t *testing.T, heading string) (blocks []string) {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/operations.md")
+	require.NoError(t, err)
+	_, part, found := strings.Cut(string(text), "\n## "+heading+"\n")
+	require.True(t, found)
+	part, _, _ = strings.Cut(part, "\n## ")
+	for _, block := range regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(part, -1) {
+		blocks = append(blocks, strings.ReplaceAll(block[1], "'PASSWORD'", "'"+password+"'"))
+	}
+	return blocks
+}
+
+func statements(block string) (all []string) {
+	for statement := range strings.SplitSeq(block, ";") {
+		if statement = strings.TrimSpace(statement); statement != "" {
+			all = append(all, statement)
+		}
+	}
+	return all
+}
+
+// The users that the documentation gives can do what the program does, over TLS,
+// and no more; a run by one of them leaves nothing behind, and no password anywhere.
+func TestDocumentation_TheSQLUsers_CanDoAllThatIsNeeded(t *testing.T) {
+	forEachSQL(t, func(t *testing.T, k *sqlKind) {
+		server, certificate := k.withTLS(t)
+		admin := k.admin(t, server)
+		heading, database, strict := "MariaDB and MySQL", "", "tls=true"
+		if k == postgresKind {
+			heading, database, strict = "PostgreSQL", "sagabench", "sslmode=verify-full"
+		}
+		blocks := documentedSQL(t, heading)
+		execute(t, admin, statements(blocks[0])...)
+		env := "SAGABENCH_" + strings.ToUpper(k.name) + "_URL=" + k.login(server, "sagabench", password, database, strict)
+
+		stranger := newProgram(t, env).run("check", k.name)
+		require.Equal(t, exitError, stranger.code)
+		require.Contains(t, stranger.stderr, "certificate")
+
+		p := newProgram(t, env, "SSL_CERT_FILE="+certificate)
+		s := p.start("coordinator", k.name, "--listen", "127.0.0.1:0")
+		_, out := p.load(k.name, "--protocol", "dtm", "--target", s.url)
+		require.NotContains(t, out.stdout+out.stderr, "topsecret")
+		status, _ := fetch(t, s.url+"/ui", "")
+		require.Equal(t, http.StatusOK, status)
+		s.stop()
+		require.Empty(t, s.err.String())
+		require.Equal(t, exitOK, p.run("check", k.name).code)
+
+		if len(blocks) > 1 {
+			refused := p.run("run", k.name)
+			require.Equal(t, exitError, refused.code)
+			require.Contains(t, refused.stderr, "for bench run DROP")
+			execute(t, admin, statements(blocks[1])...)
+		}
+		got := p.run("run", k.name, "--duration", "300ms", "--warmup", "100ms")
+		require.Equal(t, exitOK, got.code, got.stderr+got.stdout)
+		require.NotContains(t, got.stdout, "denied")
+		require.NotContains(t, got.stdout+got.stderr, "topsecret")
+		p.requireNoSecrets()
+
+		dsn := k.login(server, "sagabench", password, database, "")
+		if k == mysqlKind {
+			require.Equal(t, []string{"sagabench"}, schemas(t, admin, "sagabench%"))
+			dsn = "sagabench:" + password + "@tcp(" + server.Addr() + ")/sagabench?tls=skip-verify"
+		}
+		user := k.connect(t, dsn)
+		require.NoError(t, user.PingContext(t.Context()))
+		for _, statement := range []string{"CREATE DATABASE theirs", "CREATE USER other", "SET GLOBAL sync_binlog = 0", "ALTER SYSTEM SET fsync = off"} {
+			_, err := user.ExecContext(t.Context(), statement)
+			require.Error(t, err, statement)
+		}
+	})
+}
+
+// withTLS starts a server that asks all but the admin for TLS and a password.
+func (k *sqlKind) withTLS(t *testing.T) (server *lab.Server, certificate string) {
+	t.Helper()
+	dir := t.TempDir()
+	certificate, key := selfSigned(t, dir)
+	if k == mysqlKind {
+		return k.own(t, map[string]string{"ssl_cert": certificate, "ssl_key": key}), certificate
+	}
+	return k.own(t, map[string]string{
+		"ssl": "on", "ssl_cert_file": certificate, "ssl_key_file": key, "hba_file": askForPasswords(t, dir, "hostssl"),
+	}), certificate
+}
+
+func TestApp_CommandShowsNoSecretSetting(t *testing.T) {
+	t.Parallel()
+	a := app{args: []string{
+		"run", "redis", "--start", "--set", "requirepass=topsecret", "--set=masterauth=topsecret", "--set", "user=a >topsecret", "--set", "appendonly=yes",
+	}}
+	require.Equal(t, "go run bench/main.go run redis --start --set 'requirepass=***' '--set=masterauth=***' --set 'user=***' --set appendonly=yes", a.command())
+	a = app{args: []string{"load", "postgres://me@h/db?sslmode=disable&password=topsecret", "--target", "http://a"}}
+	require.NotContains(t, a.command(), "topsecret")
+	require.Contains(t, a.command(), "sslmode=disable")
+}

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/shirou/gopsutil/v4/process"
+	"github.com/stretchr/testify/require"
+
+	"sagabench/bench/internal/report"
+)
+
+// A run on a server that it starts has all costs that the server knows of.
+func TestRun_OnASQLServer_HasItsCosts(t *testing.T) {
+	forEachSQL(t, func(t *testing.T, k *sqlKind) {
+		places := t.TempDir()
+		p := newProgram(t, "TMPDIR="+places)
+		got := p.run("run", k.name, "--start", "--json", "--duration", "1500ms", "--warmup", "1200ms", "--in-flight", "16")
+		require.Equal(t, exitOK, got.code, got.stderr+got.stdout)
+		requireKeys(t, got.stdout)
+		var s report.Summary
+		require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
+		require.True(t, s.Validity.Valid, s.Validity.Warnings)
+		require.Equal(t, "D3", s.Run.Store.Durability)
+		require.Equal(t, k.name, s.Run.Store.Driver)
+		require.Equal(t, "load, app and store on one machine, in three processes", s.Run.Topology)
+		require.Positive(t, s.Check.Acknowledged)
+		require.Equal(t, s.Check.Acknowledged, *s.Check.Terminal)
+		require.Zero(t, *s.Check.Lost+*s.Check.BothOutcomes+*s.Check.Uncompensated+*s.Check.Unfinished)
+		require.NotContains(t, strings.Join(s.Validity.Warnings, "\n"), "counts differ")
+
+		requireNothingIn(t, places)
+
+		c := s.CostPerSaga
+		require.Positive(t, *c.StoreCPUUS)
+		require.Positive(t, *c.AppCPUUS)
+		require.Positive(t, *c.LoadCPUUS)
+		require.Positive(t, *c.StoreRoundTrips)
+		require.Positive(t, *c.StoreFsyncs)
+		require.Less(t, *c.StoreFsyncs, 6.0, "it commits twice, and two may meet in none")
+		if k == mysqlKind {
+			require.Greater(t, *c.StoreBytesIn, 100.0)
+			require.Positive(t, *c.StoreBytesOut)
+			require.Positive(t, *c.StoreCalls)
+		} else {
+			require.Greater(t, *c.StoreMemoryBytes, 100.0)
+			require.Nil(t, c.StoreBytesIn, "PostgreSQL does not count them")
+			require.Nil(t, c.StoreCalls)
+		}
+	})
+}
+
+// With --set a run compares durability classes; what is set is read back.
+func TestRun_SetsWhatItStarts(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]string{
+		"redis": "appendonly=yes", "mysql": "innodb-flush-log-at-trx-commit=2", "postgres": "synchronous_commit=off",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := newProgram(t).run("run", name, "--start", "--set", set, "--json", "--duration", "300ms", "--warmup", "100ms")
+			require.Equal(t, exitOK, got.code, got.stderr+got.stdout)
+			var s report.Summary
+			require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
+			require.Equal(t, "D2", s.Run.Store.Durability)
+			setting, value, _ := strings.Cut(strings.ReplaceAll(set, "-", "_"), "=")
+			require.Equal(t, value, s.Run.Store.Settings[setting])
+			require.Contains(t, s.Run.Command, "--set "+set)
+		})
+	}
+}
+
+// A run on somebody's server leaves nothing there, however it ends, and is nowhere
+// but in a schema of its own.
+func TestRun_LeavesNoSchema(t *testing.T) {
+	forEachSQL(t, func(t *testing.T, k *sqlKind) {
+		server := k.server(t)
+		admin := k.admin(t, server)
+		url := server.URL()
+		if k == mysqlKind { // a database that is named is not for a run
+			url = strings.TrimSuffix(url, "/") + "/standing?tls=false"
+		}
+		p := newProgram(t, "SAGABENCH_"+strings.ToUpper(k.name)+"_URL="+url, "SAGABENCH_SQL_SCHEMA=standing")
+		requireNothingLeft := func() {
+			t.Helper()
+			require.Empty(t, schemas(t, admin, "sagabench%"))
+			require.Empty(t, schemas(t, admin, "standing"))
+		}
+
+		got := p.run("run", k.name, "--json", "--duration", "300ms", "--warmup", "100ms", "--branches", "http", "--fail", "0.2")
+		require.Equal(t, exitOK, got.code, got.stderr+got.stdout)
+		var s report.Summary
+		require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
+		require.Positive(t, *s.CostPerSaga.StoreCPUUS, "the process was found: %v", s.Validity.Warnings)
+		require.Zero(t, *s.Check.Lost)
+		requireNothingLeft()
+
+		for name, disturb := range map[string]func(pid int) error{
+			"interrupted":          func(pid int) error { return syscall.Kill(pid, syscall.SIGINT) },
+			"bench server killed":  func(pid int) error { return syscall.Kill(childOf(t, pid), syscall.SIGKILL) },
+			"bench server stopped": func(pid int) error { return syscall.Kill(childOf(t, pid), syscall.SIGTERM) },
+		} {
+			cmd := p.command("run", k.name, "--duration", "1h", "--warmup", "0s", "--json", "--out", name)
+			stdout, stderr := newLines(), newLines()
+			cmd.Stdout, cmd.Stderr = stdout, stderr
+			require.NoError(t, cmd.Start())
+			_, err := stderr.find(soon(t), "measuring")
+			require.NoError(t, err)
+			require.Len(t, schemas(t, admin, "sagabench_%"), 1)
+			require.NoError(t, disturb(cmd.Process.Pid))
+			require.Error(t, cmd.Wait())
+			require.Equal(t, exitInvalid, cmd.ProcessState.ExitCode(), "%s: %v", name, stderr)
+			require.NoError(t, json.Unmarshal([]byte(stdout.String()), &s))
+			require.Zero(t, *s.Check.Lost, name)
+			requireNothingLeft()
+		}
+
+		taken := filepath.Join(p.dir, "taken")
+		require.NoError(t, os.MkdirAll(filepath.Join(taken, "something"), 0o777))
+		require.Equal(t, exitError, p.run("run", k.name, "--out", taken).code)
+		requireNothingLeft()
+	})
+}
+
+// A server by its URL, whose store outlasts what is done with it.
+func TestServe_OnASQLServer(t *testing.T) {
+	forEachSQL(t, func(t *testing.T, k *sqlKind) {
+		schema := "serve_on"
+		p := newProgram(t, "SAGABENCH_SQL_SCHEMA="+schema)
+		url := k.server(t).URL()
+		s := p.serve(url, "--listen", "127.0.0.1:0")
+		bench, _ := p.load(url, "--target", s.url)
+		s.stop()
+		c := p.start("coordinator", url, "--listen", "127.0.0.1:0")
+		dtm, _ := p.load(url, "--protocol", "dtm", "--target", c.url)
+		c.stop()
+		require.Equal(t, bench.Check.Acknowledged, p.ended(bench))
+		require.Equal(t, dtm.Check.Acknowledged, p.ended(dtm))
+		require.Zero(t, *dtm.Check.Lost+*dtm.Check.BothOutcomes+*dtm.Check.Uncompensated+*dtm.Check.Unfinished)
+		require.Positive(t, *dtm.CostPerSaga.StoreCPUUS)
+		require.True(t, dtm.Run.SharedHost)
+
+		got := p.run("check", url, "--json")
+		require.Equal(t, exitOK, got.code, got.stderr)
+		var found checked
+		require.NoError(t, json.Unmarshal([]byte(got.stdout), &found))
+		require.Equal(t, *dtm.Check.Terminal, *found.Check.Terminal)
+		require.Equal(t, k.name, found.Run.Store.Driver)
+		require.NotEmpty(t, schemas(t, k.admin(t, k.server(t)), schema))
+	})
+}
+
+// requireNothingIn makes sure that no server is left, nor its files, whose place was
+// in dir.
+func requireNothingIn(t *testing.T, dir string) {
+	t.Helper()
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	processes, err := process.Processes()
+	require.NoError(t, err)
+	for _, p := range processes {
+		command, _ := p.Cmdline() // it may be gone
+		require.NotContains(t, command, dir)
+	}
+}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"sagabench/deploy/lab"
+	"sagabench/store/open"
+)
+
+// starting says whether bench run starts the store's server, and with which
+// settings.
+type starting struct {
+	start bool
+	set   []string // NAME=VALUE
+}
+
+const setFlag = "set"
+
+func (s *starting) flags(f *pflag.FlagSet) {
+	f.BoolVar(&s.start, "start", false, "start the store's server for this run, from the binary on PATH")
+	f.StringArrayVar(&s.set, setFlag, nil, "NAME=VALUE: a setting of the server that --start starts, by its own names; once for each")
+}
+
+// check is done before anything is started.
+func (s *starting) check(name string, t open.Target) (settings map[string]string, err error) {
+	switch {
+	case !s.start && len(s.set) > 0:
+		return nil, fmt.Errorf("--set: it is for a server that --start starts; another one has its own settings")
+	case !s.start:
+		return nil, nil
+	case t.Embedded():
+		return nil, fmt.Errorf("--start: %s has no server to start", t.Driver)
+	case name != t.Driver:
+		return nil, fmt.Errorf("--start: it starts a server of its own: name %s without the address of another", t.Driver)
+	}
+	settings = make(map[string]string)
+	for _, text := range s.set {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || !settingName.MatchString(name) {
+			return nil, fmt.Errorf("--set: %q, want NAME=VALUE", redactSetting(text))
+		}
+		if t.Driver == open.MySQL {
+			name = strings.ReplaceAll(name, "-", "_") // it takes either
+		}
+		if _, twice := settings[name]; twice {
+			return nil, fmt.Errorf("--set: %s is set twice", name)
+		}
+		settings[name] = value
+	}
+	return settings, nil
+}
+
+var settingName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
+
+// startServer starts a server for a run.
+func startServer(ctx context.Context, driver string, settings map[string]string) (*lab.Server, error) {
+	switch driver {
+	case open.MySQL:
+		return lab.StartMySQL(ctx, lab.MySQLConfig{Settings: settings})
+	case open.Postgres:
+		return lab.StartPostgres(ctx, lab.PostgresConfig{Settings: settings})
+	default:
+		return lab.StartRedis(ctx, lab.RedisConfig{Settings: settings})
+	}
+}
+
+// secretSetting are the names of settings that hold passwords.
+var secretSetting = regexp.MustCompile(`(?i)^([^=]*(pass|auth|secret)[^=]*|user)=`)
+
+// redactSetting leaves out what must not be seen of NAME=VALUE.
+func redactSetting(text string) string {
+	if name := secretSetting.FindString(text); name != "" {
+		return name + "***"
+	}
+	return text
+}

@@ -1,0 +1,32 @@
+package open
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"sagabench/store"
+	"sagabench/store/sqlstore"
+)
+
+// openSQL opens the store and, of a server that says no more than that something
+// is denied, says which rights the user needs.
+func openSQL(ctx context.Context, cfg sqlstore.Config) (store.Store, error) {
+	s, err := sqlstore.Open(ctx, cfg)
+	if err == nil {
+		return s, nil
+	}
+	const deniedDatabase, deniedTable = 1044, 1142
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok && slices.Contains([]uint16{deniedDatabase, deniedTable}, e.Number) {
+		return nil, fmt.Errorf("%w: the user needs CREATE, SELECT, INSERT, UPDATE and DELETE on the database, and for bench run DROP", err)
+	}
+	const insufficientPrivilege = "42501"
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == insufficientPrivilege {
+		return nil, fmt.Errorf("%w: the user needs CREATE on the database, or else on a schema that is there and that it may use", err)
+	}
+	return nil, err
+}
