@@ -54,7 +54,7 @@ var varying = []struct {
 	instead string
 }{
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
-	{regexp.MustCompile(`"gid":"[A-Z2-7]{26}"`), `"gid":"NEW"`},
+	{regexp.MustCompile(`"gid":"[0-9A-V]{9}[A-Z2-7]{13}"`), `"gid":"NEW"`},
 	{regexp.MustCompile(`"owner":"\w{8}"`), `"owner":"OWNER"`},
 }
 

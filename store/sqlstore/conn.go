@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"net"
 	"sync/atomic"
+	"syscall"
 )
 
 // countedConn is a connection to a server whose round trips are counted: every
@@ -11,6 +12,12 @@ type countedConn struct {
 	net.Conn
 	roundTrips *atomic.Int64
 	sent       atomic.Bool
+}
+
+// SyscallConn implements syscall.Conn, through which the client of MySQL looks
+// whether the server has closed a connection that was idle.
+func (c *countedConn) SyscallConn() (syscall.RawConn, error) {
+	return c.Conn.(syscall.Conn).SyscallConn()
 }
 
 func (c *countedConn) Write(p []byte) (int, error) {

@@ -3,10 +3,12 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	gormmysql "gorm.io/driver/mysql"
@@ -60,8 +62,22 @@ func (d *mysqlDialect) connect(ctx context.Context, cfg Config, dial dialer) (*g
 	if err != nil {
 		return nil, err
 	}
-	pool := sql.OpenDB(connector)
+	pool := sql.OpenDB(boundedConnector{connector, cfg.Timeout})
 	return openGorm(gormmysql.New(gormmysql.Config{Conn: pool, SkipInitializeWithVersion: true}), pool, cfg)
+}
+
+// boundedConnector gives up on a server that accepts a connection and then says
+// nothing. The client bounds the dialling only, and the pool may connect on
+// nobody's behalf, one connection at a time: it would never get another.
+type boundedConnector struct {
+	driver.Connector
+	timeout time.Duration
+}
+
+func (c boundedConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	return c.Connector.Connect(ctx)
 }
 
 // introduce asks the server who it is, and makes the database.

@@ -188,15 +188,16 @@ func (b *mysqlBatch) send(ctx context.Context, conn driver.ExecerContext) (done 
 	if alone {
 		return done, err
 	}
+	end := "ROLLBACK"
 	if done {
-		_, err = conn.ExecContext(ctx, "COMMIT", nil)
-		return err == nil, err
+		end = "COMMIT"
 	}
-	if _, undone := conn.ExecContext(ctx, "ROLLBACK", nil); undone != nil {
-		// With an open transaction nobody else may have the connection.
-		return false, fmt.Errorf("%w: %w", driver.ErrBadConn, cmp.Or(err, undone))
+	if _, open := conn.ExecContext(ctx, end, nil); open != nil {
+		// It may not have been sent, if ctx has ended. With an open transaction
+		// nobody else may have the connection.
+		return false, fmt.Errorf("%w: %w", driver.ErrBadConn, cmp.Or(err, open))
 	}
-	return false, err
+	return done, err
 }
 
 // notNil tells an empty body from none.

@@ -237,49 +237,6 @@ func stageOfRecord(r store.Record) int {
 	}
 }
 
-// Whoever lost a deadlock is tried again; what it is up against here locks the
-// sagas of a batch in the opposite order.
-func TestApply_AgainAfterADeadlock(t *testing.T) {
-	forEach(t, func(t *testing.T, k *kind) {
-		s := open(t, k.config())
-		var creates, marks []store.Change
-		for n := range 20 {
-			creates, marks = append(creates, create(n)), append(marks, mark(n))
-		}
-		requireApplied(t, s, creates...)
-		last, first := gid(9), gid(0) // by name
-		tx := s.db.Begin()
-		// InnoDB has the one lose that has written less, PostgreSQL the one that has
-		// waited for longer: the batch.
-		heavy := "INSERT INTO saga SELECT created, updated, due, epoch, done, status, gid || '-', owner, marks, note, body FROM saga"
-		if k.name == "mysql" {
-			heavy = "INSERT INTO saga SELECT CONCAT(gid, '-'), status, done, epoch, created, updated, due, owner, marks, note, body FROM saga"
-		}
-		require.NoError(t, tx.Exec(heavy).Error)
-		require.NoError(t, tx.Exec("UPDATE saga SET owner = 'other' WHERE gid = ?", last).Error)
-		applied := make(chan error, 1)
-		go func() { applied <- errors.Join(s.Apply(context.WithoutCancel(t.Context()), marks)...) }()
-		// Once the batch has locked the first saga it waits for the last.
-		require.Eventually(t, func() bool { return s.isLocked(t, first) }, 10*time.Second, time.Millisecond)
-		before := s.Counters().RoundTrips
-		require.NoError(t, tx.Exec("UPDATE saga SET owner = 'other' WHERE gid = ?", first).Error, "the batch should lose")
-		require.NoError(t, tx.Rollback().Error)
-		require.NoError(t, <-applied)
-		require.GreaterOrEqual(t, s.Counters().RoundTrips-before, int64(4), "the batch was tried again")
-		for n := range 20 {
-			require.Equal(t, 2, stageOf(t, s, n))
-		}
-	})
-}
-
-// isLocked asks in a transaction of its own.
-func (s *Store) isLocked(t *testing.T, gid string) bool {
-	t.Helper()
-	tx := s.db.Begin()
-	defer tx.Rollback()
-	return tx.Exec("SELECT gid FROM saga WHERE gid = ? FOR UPDATE NOWAIT", gid).Error != nil
-}
-
 // A transaction that waits for a lock for too long has had no effect either.
 func TestApply_AgainAfterALockWait(t *testing.T) {
 	forEach(t, func(t *testing.T, k *kind) {
