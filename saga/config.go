@@ -28,8 +28,8 @@ type Config struct {
 	// MaxRecovering bounds the sagas taken over and under way at once.
 	MaxRecovering int
 	// MaxWait is how long Run and Wait wait for a saga to end, to the length of a
-	// PollInterval; 0: until their context ends. It spares a busy server a timer
-	// per saga.
+	// PollInterval and a call of the store; 0: until their context ends. It spares
+	// a busy server a timer per saga.
 	MaxWait time.Duration
 
 	// Observe, if set, is told of every call of a branch, from many goroutines.

@@ -86,22 +86,28 @@ func New(s store.Store, caller Caller, cfg Config) (*Coordinator, error) {
 // another one under its gid is refused with store.ErrExists. An error that
 // wraps ErrUnknown leaves open whether the saga was accepted.
 func (c *Coordinator) Submit(ctx context.Context, s *Saga) error {
-	_, err := c.submit(ctx, s, nil)
+	r, err := c.submit(ctx, s)
+	if r != nil {
+		go c.drive(r)
+	}
 	return err
 }
 
 // Run is Submit, and then Wait. Of a saga that ended in another process, in a
 // store that keeps no finished ones, it too answers store.ErrNotFound.
 func (c *Coordinator) Run(ctx context.Context, s *Saga) (Result, error) {
-	ended := make(chan Result, 1)
-	begun, err := c.submit(ctx, s, ended)
+	r, err := c.submit(ctx, s)
 	switch {
 	case err != nil:
 		return Result{}, err
-	case !begun:
+	case r == nil:
 		return c.Wait(ctx, s.GID)
+	case c.advance(ctx, r):
+		return resultOf(r.state), nil
 	}
+	ended := c.sagas.wait(s.GID)
 	defer c.sagas.forget(s.GID, ended)
+	go c.drive(r)
 	return c.await(ctx, s.GID, ended, true)
 }
 
@@ -153,20 +159,20 @@ func (c *Coordinator) await(ctx context.Context, gid string, ended <-chan Result
 	}
 }
 
-// submit creates the saga and begins to run it, unless it is there already;
-// begun tells which. Only if it was begun, ended (unless nil) receives its end.
-func (c *Coordinator) submit(ctx context.Context, s *Saga, ended chan Result) (begun bool, err error) {
+// submit creates the saga and gives the run that is to be driven, or nil if it
+// was there already.
+func (c *Coordinator) submit(ctx context.Context, s *Saga) (*run, error) {
 	select {
 	case <-c.stop:
-		return false, fmt.Errorf("saga %s: the coordinator takes up no more: %w", s.GID, store.ErrClosed)
+		return nil, fmt.Errorf("saga %s: the coordinator takes up no more: %w", s.GID, store.ErrClosed)
 	default:
 	}
 	if err := c.check(s); err != nil {
-		return false, err
+		return nil, err
 	}
 	body, err := s.encode()
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	fresh := State{Status: store.StatusSubmitted, Marks: store.NewMarks(len(s.Steps))}
 	r := c.newRun(s, 1, fresh, time.Now(), 0)
@@ -176,19 +182,24 @@ func (c *Coordinator) submit(ctx context.Context, s *Saga, ended chan Result) (b
 	switch {
 	case err == nil:
 	case errors.Is(err, store.ErrDuplicate):
-		return false, nil
+		return nil, nil
 	case errors.Is(err, store.ErrExists), errors.Is(err, store.ErrInvalid),
 		errors.Is(err, store.ErrClosed), errors.Is(err, groupcommit.ErrNotSent):
-		return false, fmt.Errorf("saga %s: %w", s.GID, err)
+		return nil, fmt.Errorf("saga %s: %w", s.GID, err)
 	default:
 		if mine, err := c.settle(ctx, r, body, err); err != nil || !mine {
-			return false, err
+			return nil, err
 		}
 	}
-	if begun, err = c.begin(r, ended, &c.stats.submitted); err != nil {
+	begun, err := c.begin(r, &c.stats.submitted)
+	switch {
+	case err != nil:
 		c.handBack(r, atOnce)
+		return nil, err
+	case !begun:
+		return nil, nil
 	}
-	return begun, err
+	return r, nil
 }
 
 func (c *Coordinator) check(s *Saga) error {
@@ -227,20 +238,31 @@ func (c *Coordinator) settle(ctx context.Context, r *run, body []byte, lost erro
 	return true, nil
 }
 
-// begin runs a saga in the background and counts it, unless it is being run here
-// already.
-func (c *Coordinator) begin(r *run, ended chan Result, count *atomic.Int64) (bool, error) {
+// begin takes up a saga and counts it, unless it is being run here already. What
+// is begun must be driven, for which drive and advance are there.
+func (c *Coordinator) begin(r *run, count *atomic.Int64) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return false, fmt.Errorf("saga %s: %w: %w", r.saga.GID, ErrUnknown, store.ErrClosed)
 	}
-	if !c.sagas.begin(r, ended) {
+	if !c.sagas.begin(r) {
 		return false, nil
 	}
 	count.Add(1)
-	c.background.Go(func() { c.drive(r) })
+	c.stats.inFlight.Add(1)
+	c.background.Add(1)
 	return true, nil
+}
+
+// over is begin's counterpart.
+func (c *Coordinator) over(r *run) {
+	c.stats.inFlight.Add(-1)
+	c.sagas.end(r)
+	if r.after != nil {
+		r.after()
+	}
+	c.background.Done()
 }
 
 // Owner is the name under which this coordinator holds sagas.

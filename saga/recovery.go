@@ -73,8 +73,9 @@ func (c *Coordinator) resume(record store.Record, leased time.Time, slots chan s
 	r := c.newRun(info.Saga, record.Epoch, info.State, leased, age)
 	r.after = func() { <-slots }
 	slots <- struct{}{} // there is room: nobody else fills slots
-	begun, err := c.begin(r, nil, &c.stats.recovered)
+	begun, err := c.begin(r, &c.stats.recovered)
 	if begun {
+		go c.drive(r)
 		return
 	}
 	<-slots

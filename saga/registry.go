@@ -19,10 +19,8 @@ type entry struct {
 func newRegistry() registry { return registry{sagas: make(map[string]*entry)} }
 
 // begin reports whether the saga may be run: not if it is running already, as
-// two runs under one epoch would not be kept apart by the store. If it may, ended
-// (unless nil) receives the result as a channel of wait does; registered earlier
-// it could receive that of another saga which had this gid before.
-func (g *registry) begin(r *run, ended chan Result) bool {
+// two runs under one epoch would not be kept apart by the store.
+func (g *registry) begin(r *run) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e := g.entry(r.saga.GID)
@@ -30,9 +28,6 @@ func (g *registry) begin(r *run, ended chan Result) bool {
 		return false
 	}
 	e.run = r
-	if ended != nil {
-		e.waiters = append(e.waiters, ended)
-	}
 	return true
 }
 
@@ -57,19 +52,19 @@ func (g *registry) look(gid string) {
 	}
 }
 
-// end is begin's counterpart; a result, unless nil, goes to all who wait.
-func (g *registry) end(gid string, result *Result) {
+// end is begin's counterpart. If the saga has ended, all who wait are told.
+func (g *registry) end(r *run) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	e := g.entry(gid)
+	e := g.entry(r.saga.GID)
 	e.run = nil
-	if result != nil {
+	if r.state.Status.Final() {
 		for _, w := range e.waiters {
-			w <- *result
+			w <- resultOf(r.state)
 		}
 		e.waiters = nil
 	}
-	g.tidy(gid, e)
+	g.tidy(r.saga.GID, e)
 }
 
 // wait gives a channel that receives the result if the saga ends here.

@@ -19,6 +19,9 @@ type run struct {
 	abortAt time.Time // when it is to be aborted, by the same; zero: never
 	after   func()    // called when the run is over; may be nil
 
+	events []Event // that happened since state was written
+	failed error   // what became of the first attempt to write what they lead to; nil: there was none
+
 	looked chan struct{} // of one: somebody else has changed the saga
 	calls  calls
 }
@@ -45,19 +48,10 @@ var (
 // drive takes the saga from decision to decision until it has ended, is put
 // off, is taken over, or the coordinator lets go.
 func (c *Coordinator) drive(r *run) {
-	var result *Result
-	defer func() {
-		c.stats.inFlight.Add(-1)
-		c.sagas.end(r.saga.GID, result)
-		if r.after != nil {
-			r.after()
-		}
-	}()
+	defer c.over(r)
 	defer r.calls.stop()
-	c.stats.inFlight.Add(1)
-
-	events := make([]Event, 0, 1)
-	if r.timedOut() {
+	events := r.events
+	if r.failed == nil && r.timedOut() { // what failed is decided on already
 		events = append(events, timeout(r.saga))
 	}
 	for {
@@ -77,8 +71,6 @@ func (c *Coordinator) drive(r *run) {
 		}
 		if r.state.Status.Final() {
 			c.stats.ended(r.state.Status)
-			end := resultOf(r.state)
-			result = &end
 			return
 		}
 		if d.PutOff > 0 {
@@ -185,19 +177,25 @@ func (c *Coordinator) limit(s *Saga, b store.Branch) time.Duration {
 	}
 }
 
+// transition is what is written of a decision.
+func (r *run) transition(d *Decision) *store.Transition {
+	t := &store.Transition{
+		GID: r.saga.GID, Epoch: r.epoch, From: r.state.Status, To: d.State.Status,
+		Marks: d.Marks, Due: d.PutOff, Release: d.PutOff > 0,
+	}
+	if d.Note {
+		t.Note = d.State.note()
+	}
+	if t.Release && !r.abortAt.IsZero() && t.To == store.StatusSubmitted {
+		t.Due = max(min(t.Due, time.Until(r.abortAt)), time.Millisecond)
+	}
+	return t
+}
+
 // write makes a decision durable and moves the run to it.
 func (c *Coordinator) write(r *run, d *Decision) error {
 	if d.Change {
-		t := &store.Transition{
-			GID: r.saga.GID, Epoch: r.epoch, From: r.state.Status, To: d.State.Status,
-			Marks: d.Marks, Due: d.PutOff, Release: d.PutOff > 0,
-		}
-		if d.Note {
-			t.Note = d.State.note()
-		}
-		if t.Release && !r.abortAt.IsZero() && t.To == store.StatusSubmitted {
-			t.Due = max(min(t.Due, time.Until(r.abortAt)), time.Millisecond)
-		}
+		t := r.transition(d)
 		before := d.State
 		before.Calling = withoutAll(d.State.Calling, d.Calls)
 		if err := c.persist(r, t, before); err != nil {
@@ -224,7 +222,10 @@ const (
 // know.
 func (c *Coordinator) persist(r *run, t *store.Transition, want State) error {
 	unsure := false // whether an earlier attempt may have been applied
-	failure := c.commit.Apply(context.Background(), t)
+	failure := r.failed
+	if r.failed = nil; failure == nil {
+		failure = c.commit.Apply(context.Background(), t)
+	}
 	for pause := firstPause; failure != nil; pause = min(2*pause, lastPause) {
 		if errors.Is(failure, store.ErrClosed) || errors.Is(failure, store.ErrInvalid) {
 			return failure

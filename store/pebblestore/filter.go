@@ -32,10 +32,7 @@ func (f *filter) add(hash uint64) {
 		f.room = lines * hashesPerLine
 	}
 	f.room--
-	l, bits := lineOf(f.parts[len(f.parts)-1], hash)
-	for i := range l {
-		l[i] |= bits[i]
-	}
+	lineOf(f.parts[len(f.parts)-1], hash).add(hash)
 }
 
 // mayHold is true of every hash that was added, and of few others.
@@ -44,12 +41,7 @@ func (f *filter) mayHold(hash uint64) bool {
 		return true
 	}
 	for _, part := range f.parts {
-		l, bits := lineOf(part, hash)
-		holds := true
-		for i := range l {
-			holds = holds && l[i]&bits[i] == bits[i]
-		}
-		if holds {
+		if lineOf(part, hash).holds(hash) {
 			return true
 		}
 	}
@@ -61,13 +53,25 @@ func (f *filter) empty() bool { return f != nil && len(f.parts) == 0 }
 
 func (f *filter) full() bool { return f == nil || len(f.parts) == maxParts && f.room == 0 }
 
-// lineOf is the line of a part that a hash is in, and its four bits there. The
-// number of lines is a power of two.
-func lineOf(part []line, hash uint64) (*line, line) {
-	var bits line
-	for shift := range 4 {
-		at := hash >> (9 * shift)
-		bits[at>>6&7] |= 1 << (at & 63)
+// lineOf is the line of a part that a hash is in. The number of lines is a power
+// of two.
+func lineOf(part []line, hash uint64) *line { return &part[hash>>36&uint64(len(part)-1)] }
+
+const bitsPerHash = 4
+
+func (l *line) add(hash uint64) {
+	for i := range bitsPerHash {
+		at := hash >> (9 * i)
+		l[at>>6&7] |= 1 << (at & 63)
 	}
-	return &part[hash>>36&uint64(len(part)-1)], bits
+}
+
+func (l *line) holds(hash uint64) bool {
+	for i := range bitsPerHash {
+		at := hash >> (9 * i)
+		if l[at>>6&7]&(1<<(at&63)) == 0 {
+			return false
+		}
+	}
+	return true
 }

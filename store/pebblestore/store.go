@@ -35,6 +35,7 @@ type Store struct {
 	synced   int64  // commits when syncLog last ran
 	key      []byte // scratch
 	newMarks []byte // scratch
+	kept     []kept // scratch
 }
 
 var (

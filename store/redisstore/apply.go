@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -37,116 +36,127 @@ func (s *Store) Apply(ctx context.Context, changes []store.Change) []error {
 	return errs
 }
 
-// group is the changes of one batch that a script does the same thing for: same
-// due index, same arguments.
+// plannedCall is a script call and the changes it makes.
+type plannedCall struct {
+	scriptCall
+	groups  []group
+	changes []int // by their number in the batch, in the order in which the script counts them
+	size    int   // how many there will be
+}
+
+// group is the changes of a call that the script does the same thing for: same
+// due index, same arguments. As nobody knows beforehand how many there will be,
+// they are linked: see plan.
 type group struct {
-	script  lua.Script
-	shard   int    // -1 where the script touches no due index
-	delay   string // ms until due; save and reschedule only
-	owner   string // to be written; reschedule only
-	change  string // as change.lua describes it; not for save
-	changes []int
+	shard       int          // -1 where the script touches no due index
+	like        store.Change // one of them
+	first, last int          // by their number in the batch
+	size        int
 }
 
-// same reports whether a change that belongs into o may join g.
-func (g *group) same(o *group) bool {
-	return g.script.SHA1 == o.script.SHA1 && g.shard == o.shard && g.delay == o.delay && g.owner == o.owner &&
-		g.change == o.change && len(g.changes) < lua.MaxSagas
-}
-
-// groups puts the valid changes into as few groups as there can be.
-func (s *Store) groups(changes []store.Change, errs []error) []*group {
-	var groups []*group
-next:
+// plan makes a call of the valid changes of one script, or more where they are
+// too many for one, with as few groups as there can be.
+func (s *Store) plan(changes []store.Change, errs []error) []*plannedCall {
+	plan := make([]*plannedCall, 0, 4)
+	next := make([]int, len(changes)) // of each change, the one that follows it in its group
 	for i, change := range changes {
 		if errs[i] != nil {
 			continue
 		}
-		wanted := s.groupOf(change)
-		// From the end: a change is mostly like one of the last.
-		for n := len(groups) - 1; n >= 0 && n >= len(groups)-maxLookBack; n-- {
-			if groups[n].same(&wanted) {
-				groups[n].changes = append(groups[n].changes, i)
-				continue next
-			}
+		script, shard := s.scriptOf(change)
+		n := len(plan) - 1
+		for n >= 0 && (plan[n].script != script || plan[n].size == lua.MaxSagas) {
+			n--
 		}
-		wanted.changes = []int{i}
-		groups = append(groups, &wanted)
+		if n < 0 {
+			n = len(plan)
+			plan = append(plan, &plannedCall{scriptCall: scriptCall{script: script}, groups: make([]group, 0, 8)})
+		}
+		plan[n].join(i, change, shard, next)
 	}
-	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(a.script.Name, b.script.Name) })
-	return groups
+	for _, call := range plan {
+		s.fill(call, changes, next)
+	}
+	return plan
 }
 
-// maxLookBack bounds the search for a group where no two changes are alike.
-const maxLookBack = 64
-
-func (s *Store) groupOf(change store.Change) group {
+// scriptOf is what makes a change, and the shard whose due index that touches, or
+// -1.
+func (s *Store) scriptOf(change store.Change) (script *lua.Script, shard int) {
 	switch c := change.(type) {
 	case *store.Create:
-		return group{script: lua.Save, shard: s.shard(c.GID), delay: millis(max(c.Due, 0))}
+		return &lua.Save, s.shard(c.GID)
 	case *store.Transition:
-		g := group{script: lua.Reschedule, shard: s.shard(c.GID), change: encodeTransition(c)}
 		switch {
 		case c.To.Final():
-			g.script = lua.Complete
+			return &lua.Complete, s.shard(c.GID)
 		case c.To == c.From && c.Due == 0 && c.Note == "": // nor a Release, which has a Due
-			g.script, g.shard = lua.Update, -1
+			return &lua.Update, -1
 		default:
-			g.delay = encodeDue(c.Due)
-			if c.Release {
-				g.owner = padOwner("")
-			}
+			return &lua.Reschedule, s.shard(c.GID)
 		}
-		return g
 	default:
 		panic(fmt.Sprintf("redis: a change of type %T: package store has two", change))
 	}
 }
 
-// plannedCall is a script call and the changes it makes, by their number in
-// the batch, in the order in which the script counts them.
-type plannedCall struct {
-	scriptCall
-	changes []int
-}
-
-// plan makes a call of the groups of one script, or more where they are too
-// many for one.
-func (s *Store) plan(changes []store.Change, errs []error) (plan []*plannedCall) {
-	for _, g := range s.groups(changes, errs) {
-		var call *plannedCall
-		if n := len(plan); n > 0 && plan[n-1].script.SHA1 == g.script.SHA1 && len(plan[n-1].changes)+len(g.changes) <= lua.MaxSagas {
-			call = plan[n-1]
-		} else {
-			call = &plannedCall{scriptCall: scriptCall{script: g.script}}
-			if g.script.SHA1 == lua.Complete.SHA1 {
-				call.args = append(call.args, millis(s.cfg.Retention))
-			}
-			plan = append(plan, call)
+// join adds change i of the batch to the group that it belongs to.
+func (call *plannedCall) join(i int, change store.Change, shard int, next []int) {
+	call.size++
+	// From the end: a change is mostly like one of the last.
+	for n := len(call.groups) - 1; n >= 0 && n >= len(call.groups)-maxLookBack; n-- {
+		if g := &call.groups[n]; g.shard == shard && alike(g.like, change) {
+			next[g.last] = i
+			g.last = i
+			g.size++
+			return
 		}
-		s.add(call, g, changes)
 	}
-	return plan
+	call.groups = append(call.groups, group{shard: shard, like: change, first: i, last: i, size: 1})
 }
 
-func (s *Store) add(call *plannedCall, g *group, changes []store.Change) {
-	call.changes = append(call.changes, g.changes...)
-	if g.shard >= 0 {
-		call.keys = append(call.keys, s.indexKey(g.shard))
+// maxLookBack bounds the search for a group where no two changes are alike.
+const maxLookBack = 64
+
+// alike reports whether a script is told to do the same by two changes that it
+// makes.
+func alike(a, b store.Change) bool {
+	if a, ok := a.(*store.Create); ok {
+		return a.Due == b.(*store.Create).Due
 	}
-	call.args = append(call.args, strconv.Itoa(len(g.changes)))
-	switch g.script.SHA1 {
-	case lua.Save.SHA1:
-		call.args = append(call.args, g.delay)
-	case lua.Reschedule.SHA1:
-		call.args = append(call.args, g.delay, g.owner, g.change)
-	default:
-		call.args = append(call.args, g.change)
+	x, y := a.(*store.Transition), b.(*store.Transition)
+	return x.Epoch == y.Epoch && x.From == y.From && x.To == y.To && slices.Equal(x.Marks, y.Marks) &&
+		x.Due == y.Due && x.Release == y.Release && x.Note == y.Note
+}
+
+// fill writes the keys and arguments of a call.
+func (s *Store) fill(call *plannedCall, changes []store.Change, next []int) {
+	call.keys = make([]string, 0, len(call.groups)+call.size)
+	call.args = make([]string, 0, 1+4*len(call.groups)+call.size)
+	call.changes = make([]int, 0, call.size)
+	if call.script == &lua.Complete {
+		call.args = append(call.args, millis(s.cfg.Retention))
 	}
-	for _, i := range g.changes {
-		call.keys = append(call.keys, s.sagaKey(changes[i].Gid()))
-		if c, ok := changes[i].(*store.Create); ok {
-			call.args = append(call.args, encodeCreate(c))
+	for _, g := range call.groups {
+		if g.shard >= 0 {
+			call.keys = append(call.keys, s.indexKey(g.shard))
+		}
+		call.args = append(call.args, strconv.Itoa(g.size))
+		switch c := g.like.(type) {
+		case *store.Create:
+			call.args = append(call.args, millis(max(c.Due, 0)))
+		case *store.Transition:
+			if call.script == &lua.Reschedule {
+				call.args = append(call.args, encodeDue(c.Due), encodeOwner(c))
+			}
+			call.args = append(call.args, encodeTransition(c))
+		}
+		for i, n := g.first, g.size; n > 0; i, n = next[i], n-1 {
+			call.changes = append(call.changes, i)
+			call.keys = append(call.keys, s.sagaKey(changes[i].Gid()))
+			if c, ok := changes[i].(*store.Create); ok {
+				call.args = append(call.args, encodeCreate(c))
+			}
 		}
 	}
 }
@@ -190,7 +200,9 @@ func encodeCreate(c *store.Create) string {
 	b.WriteString(padOwner(c.Owner))
 	b.WriteString("00000001")
 	b.WriteByte(byte(store.StatusSubmitted))
-	b.WriteString(string(store.NewMarks(c.Steps)))
+	for range 2 * c.Steps {
+		b.WriteByte(byte(store.MarkPending))
+	}
 	b.WriteByte(' ')
 	b.Write(c.Body)
 	return b.String()
@@ -231,6 +243,14 @@ func encodeDue(due time.Duration) string {
 	return millis(max(due, 0))
 }
 
+// encodeOwner is reschedule.lua's owner: empty leaves it as it is.
+func encodeOwner(t *store.Transition) string {
+	if t.Release {
+		return blankOwner
+	}
+	return ""
+}
+
 func appendEpoch(b []byte, epoch uint32) []byte {
 	const digits = "0123456789abcdef"
 	for shift := 28; shift >= 0; shift -= 4 {
@@ -239,8 +259,11 @@ func appendEpoch(b []byte, epoch uint32) []byte {
 	return b
 }
 
-// padOwner fills an owner's fixed place in the string of a saga.
-func padOwner(owner string) string { return (owner + "        ")[:store.MaxOwnerBytes] }
+// blankOwner is store.MaxOwnerBytes long, an owner's fixed place in the string of
+// a saga, which padOwner fills.
+const blankOwner = "        "
+
+func padOwner(owner string) string { return (owner + blankOwner)[:len(blankOwner)] }
 
 // millis rounds up, so that nothing is due, or gone, before its time.
 func millis(d time.Duration) string {

@@ -79,7 +79,7 @@ func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, ca
 	for i, c := range candidates {
 		shard := s.shard(sagaGID(c.key))
 		if byShard[shard] == nil {
-			byShard[shard] = &scriptCall{script: lua.Claim, keys: []string{s.indexKey(shard)}, args: args}
+			byShard[shard] = &scriptCall{script: &lua.Claim, keys: []string{s.indexKey(shard)}, args: args}
 			calls = append(calls, byShard[shard])
 		}
 		byShard[shard].keys = append(byShard[shard].keys, c.key)

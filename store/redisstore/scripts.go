@@ -24,7 +24,7 @@ func (s *Store) loadScripts(ctx context.Context) error {
 
 // scriptCall is one EVALSHA on its way.
 type scriptCall struct {
-	script lua.Script
+	script *lua.Script
 	keys   []string
 	args   []string
 	cmd    *redis.Cmd
@@ -32,12 +32,13 @@ type scriptCall struct {
 
 func (c *scriptCall) queue(ctx context.Context, pipe redis.Pipeliner) {
 	words := make([]any, 0, 3+len(c.keys)+len(c.args))
-	words = append(words, "EVALSHA", c.script.SHA1, len(c.keys))
-	for _, key := range c.keys {
-		words = append(words, key)
+	words = append(words, "evalsha", c.script.SHA1, len(c.keys))
+	// The client takes strings by reference as well, which spares an allocation each.
+	for i := range c.keys {
+		words = append(words, &c.keys[i])
 	}
-	for _, arg := range c.args {
-		words = append(words, arg)
+	for i := range c.args {
+		words = append(words, &c.args[i])
 	}
 	c.cmd = pipe.Do(ctx, words...)
 }
@@ -49,7 +50,7 @@ func (s *Store) run(ctx context.Context, calls []*scriptCall) {
 	s.send(ctx, calls)
 	var unknown []*scriptCall
 	for _, call := range calls {
-		if redis.HasErrorPrefix(call.cmd.Err(), "NOSCRIPT") {
+		if err := call.cmd.Err(); err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 			unknown = append(unknown, call)
 		}
 	}

@@ -45,7 +45,8 @@ func DefaultConfig() Config {
 type Store struct {
 	client     *redis.Client
 	cfg        Config
-	address    string // for messages: without the password
+	address    string   // for messages: without the password
+	indexes    []string // the keys of the due indexes, by shard
 	roundTrips atomic.Int64
 
 	calls  sync.RWMutex // held for reading by every call, for writing by Close
@@ -94,6 +95,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 
 	s := &Store{client: redis.NewClient(options), cfg: cfg, address: options.Addr}
+	for shard := range cfg.Shards {
+		s.indexes = append(s.indexes, cfg.Prefix+":{"+strconv.Itoa(shard)+"}")
+	}
 	if err := s.prepare(ctx); err != nil {
 		s.client.Close()
 		return nil, fmt.Errorf("redis at %s: %w", s.address, err)
@@ -172,14 +176,10 @@ func (s *Store) failure(ctx context.Context, doing string, err error) error {
 func (s *Store) layoutKey() string { return s.cfg.Prefix + ":layout" }
 
 // indexKey is the due index of a shard.
-func (s *Store) indexKey(shard int) string {
-	return s.cfg.Prefix + ":{" + strconv.Itoa(shard) + "}"
-}
+func (s *Store) indexKey(shard int) string { return s.indexes[shard] }
 
 // sagaKey is where the saga with this gid is kept, and sagaGID the way back.
-func (s *Store) sagaKey(gid string) string {
-	return s.cfg.Prefix + ":{" + strconv.Itoa(s.shard(gid)) + "}:" + gid
-}
+func (s *Store) sagaKey(gid string) string { return s.indexKey(s.shard(gid)) + ":" + gid }
 
 func sagaGID(key string) string { return key[strings.LastIndexByte(key, ':')+1:] }
 
