@@ -1,8 +1,8 @@
 .DEFAULT_GOAL := help
-.PHONY: help deps test race lint bench pgo fmt
+.PHONY: help deps test race lint bench bench-lua pgo fmt
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 deps: ## install the servers that the tests start, or say what to install
 	@sh deploy/deps.sh
@@ -25,6 +25,9 @@ lint: ## vet, gofumpt, staticcheck
 
 bench: ## measure this machine on the embedded store
 	go run bench/main.go
+
+bench-lua: ## price the scripts on a Redis started for it, for benchstat: make -s bench-lua >after.txt
+	go test -run xxx -bench Script -benchtime 2000x -count 8 ./lua/microbench
 
 pgo: ## profile the bench server for the compiler, when what every saga runs through has changed
 	@sh bench/pgo.sh

@@ -14,6 +14,30 @@
 -- question. What a change makes of such a text is found out once per text, not
 -- once per saga: handling strings in Lua costs more than Redis' own commands.
 
+-- misfit is the error to answer, before anything is written, when the numbers of
+-- KEYS and ARGV do not fit together, or nil. From ARGV[arg] on, a group is the
+-- number of its sagas and what is to be done, words in all, then body words per
+-- saga; in KEYS it is index keys and its sagas. It stands before the locals below:
+-- capturing them would cost each call more than the counting.
+local function misfit(name, arg, words, body, index)
+  local ARGV, keys = ARGV, 0
+  local given = #ARGV
+  repeat
+    local n = tonumber(ARGV[arg])
+    if not n or n < 1 then
+      return redis.error_reply('ERR ' .. name .. ': ARGV[' .. arg .. ']: want a number of sagas')
+    end
+    keys = keys + index + n
+    arg = arg + words + body * n
+  until arg > given
+  if arg ~= given + 1 then
+    return redis.error_reply('ERR ' .. name .. ': ' .. given .. ' in ARGV, want ' .. arg - 1)
+  end
+  if keys ~= #KEYS then
+    return redis.error_reply('ERR ' .. name .. ': ' .. #KEYS .. ' in KEYS, want ' .. keys)
+  end
+end
+
 local KEYS, ARGV = KEYS, ARGV -- a local is found faster than a global
 local call, sub, find, byte = redis.call, string.sub, string.find, string.byte
 

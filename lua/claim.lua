@@ -10,6 +10,10 @@
 -- Atomic because the epoch is the fence: two claimers that read the same epoch
 -- before one of them raised it would both believe that they own the saga.
 
+if #KEYS < 2 or #ARGV ~= 2 then
+  return redis.error_reply('ERR claim: ' .. #KEYS .. ' in KEYS and ' .. #ARGV .. ' in ARGV, want 2 or more and 2')
+end
+
 local now = clock()
 local due = now + ARGV[2]
 local claimed = { due }

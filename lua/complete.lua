@@ -10,6 +10,11 @@
 -- Atomic because a saga is either unfinished, due and without expiry, or ended,
 -- not due and with one; a crash in between would lose or leak it.
 
+local wrong = misfit('complete', 2, 2, 0, 1)
+if wrong then
+  return wrong
+end
+
 local _, stamp = clock()
 local retention = ARGV[1]
 local refused, position, key = {}, 0, 1

@@ -31,6 +31,9 @@
 // be done. All keys of a call must be on one node, and on a cluster in one slot,
 // which the hash tag of the keys sees to with one shard per call.
 //
+// Numbers of KEYS and ARGV that do not fit together are answered with an error that
+// names the script and what is wrong, before anything is written.
+//
 // The answer lists only the sagas that were refused, as pairs: which one, counted
 // from 1 over the whole call, and one of the Refused codes. An empty answer
 // means that all were done.
@@ -41,6 +44,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"io/fs"
 )
 
 // Codes in a script's answer.
@@ -90,18 +94,43 @@ var (
 // All lists every script, for loading.
 func All() []Script { return []Script{Save, Update, Complete, Reschedule, Claim} }
 
-// read puts the common beginning, change.lua, in front of a script: Redis has no
-// way for one script to use another.
-func read(name string) Script {
-	source := file("change") + file(name)
-	sum := sha1.Sum([]byte(source))
-	return Script{Name: name, Source: source, SHA1: hex.EncodeToString(sum[:])}
+// ReadDir reads the operations, in the order of All, from a directory of .lua files
+// like this package's own: those of another version, to be compared with it. The
+// error names the file that is missing.
+func ReadDir(dir fs.FS) ([]Script, error) {
+	var scripts []Script
+	for _, s := range All() {
+		other, err := readFrom(dir, s.Name)
+		if err != nil {
+			return nil, err
+		}
+		scripts = append(scripts, other)
+	}
+	return scripts, nil
 }
 
-func file(name string) string {
-	source, err := files.ReadFile(name + ".lua")
-	if err != nil {
-		panic(fmt.Sprintf("lua: script %s is not embedded: %v", name, err))
+// readFrom puts the common beginning, change.lua, in front of a script: Redis has
+// no way for one script to use another.
+func readFrom(dir fs.FS, name string) (Script, error) {
+	source := ""
+	for _, part := range []string{common, name} {
+		text, err := fs.ReadFile(dir, part+".lua")
+		if err != nil {
+			return Script{}, fmt.Errorf("lua: read script %s: %w", name, err)
+		}
+		source += string(text)
 	}
-	return string(source)
+	sum := sha1.Sum([]byte(source))
+	return Script{Name: name, Source: source, SHA1: hex.EncodeToString(sum[:])}, nil
+}
+
+// common names what every script begins with.
+const common = "change"
+
+func read(name string) Script {
+	script, err := readFrom(files, name)
+	if err != nil {
+		panic(err) // it is not embedded
+	}
+	return script
 }

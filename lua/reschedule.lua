@@ -12,6 +12,11 @@
 -- the time of the next attempt are one event: half of it would be undone twice or
 -- never.
 
+local wrong = misfit('reschedule', 1, 4, 0, 1)
+if wrong then
+  return wrong
+end
+
 local now, stamp = clock()
 local refused, position, key = {}, 0, 1
 for arg = 1, #ARGV, 4 do

@@ -8,6 +8,11 @@
 -- Atomic because a saga without its entry in the due index would never be
 -- recovered, and because two creators of one gid must see each other.
 
+local wrong = misfit('save', 1, 2, 1, 1)
+if wrong then
+  return wrong
+end
+
 local now, stamp = clock()
 local times = stamp .. stamp
 

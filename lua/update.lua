@@ -8,6 +8,11 @@
 --
 -- Atomic because nobody may claim the saga between the look and the write.
 
+local wrong = misfit('update', 1, 2, 0, 0)
+if wrong then
+  return wrong
+end
+
 local refused, last = {}, 0
 for arg = 1, #ARGV, 2 do
   local change = changes[ARGV[arg + 1]]

@@ -29,6 +29,7 @@ var rules = []struct {
 	{"store/sqlstore", []string{"store"}, "a backend knows the contract"},
 	{"store/open", []string{"store", "store/"}, "the one package that knows all backends"},
 	{"lua", nil, "scripts are text"},
+	{"lua/microbench", []string{"lua"}, "it prices scripts; what starts servers, and runs sagas to compare with, calls it"},
 	{"saga", []string{"store", "store/groupcommit"}, "the coordinator works over any store"},
 	{"saga/webui", []string{"saga", "store", "internal/secret"}, "the page knows the coordinator, and no engine"},
 	{"saga/httpapi", []string{"saga", "store"}, "the wire format knows the coordinator, and no engine"},
@@ -37,7 +38,7 @@ var rules = []struct {
 	{"internal/secret", nil, "a secret is text"},
 	{"internal/testkit", []string{"store", "store/pebblestore", "store/redisstore", "deploy/lab"}, "it is for tests, and knows what several need"},
 	{"internal/config", []string{"internal/secret"}, "options are handed on as each package's own struct"},
-	{"bench/internal/cli", []string{"store/open", "store/pebblestore", "store/redisstore", "store/sqlstore", "store", "saga", "deploy/lab", "internal/config", "internal/secret", "bench/internal/"}, ""},
+	{"bench/internal/cli", []string{"lua", "lua/microbench", "store/open", "store/pebblestore", "store/redisstore", "store/sqlstore", "store", "saga", "deploy/lab", "internal/config", "internal/secret", "bench/internal/"}, ""},
 	{"bench/internal/", []string{"store", "store/open", "saga", "saga/httpapi", "saga/webui", "lua", "deploy/lab", "internal/secret", "bench/internal/", "store/groupcommit"}, "only the command line reads the configuration"},
 	{"bench", []string{"bench/internal/cli"}, "main hands its arguments on"},
 }

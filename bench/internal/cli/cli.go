@@ -105,7 +105,7 @@ mysql (or MariaDB) and postgres, as configured, or the URL of a server:
 	a.loadFlags(root)
 	a.scenarioFlags(root)
 	a.serverFlags(root)
-	root.AddCommand(a.serveCommand(), a.coordinatorCommand(), a.runCommand(), a.loadCommand(), a.checkCommand())
+	root.AddCommand(a.serveCommand(), a.coordinatorCommand(), a.runCommand(), a.loadCommand(), a.luaCommand(), a.checkCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
 	return root
 }

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"sagabench/bench/internal/probe"
+	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/server"
+	"sagabench/lua/microbench"
+	"sagabench/store/open"
+)
+
+// luaSummary is summary.json of bench lua: the parts of a summary that it has, and
+// its own.
+type luaSummary struct {
+	Schema      int                `json:"schema"`
+	Run         report.Run         `json:"run"`
+	Check       *report.Check      `json:"check"` // null: the runs of sagas were audited, each in its own directory
+	Validity    report.Validity    `json:"validity"`
+	Environment report.Environment `json:"environment"`
+	Lua         luaPart            `json:"lua"`
+}
+
+type luaPart struct {
+	Servers []microbench.Result `json:"servers"`
+}
+
+// finish writes what there is, and prints it.
+func (r *luaRun) finish(ctx context.Context, incomplete string) error {
+	s := r.summary(ctx, incomplete)
+	shown := microbench.Report{
+		Results: r.results, Valid: s.Validity.Valid, Warnings: s.Validity.Warnings, Command: s.Run.Command,
+		Notes: []string{
+			"machine", fmt.Sprintf("%s, %d cores", s.Environment.CPU, s.Environment.Cores),
+			"software", s.Environment.Kernel + ", " + s.Environment.Go,
+			"topology", s.Run.Topology,
+			"started", s.Run.Started.UTC().Format(time.RFC3339),
+			"files", r.dir,
+		},
+	}
+	writeJSON := func(w io.Writer) error {
+		out := json.NewEncoder(w)
+		out.SetEscapeHTML(false)
+		out.SetIndent("", "  ")
+		return out.Encode(s)
+	}
+	err := errors.Join(
+		os.MkdirAll(r.dir, 0o777),
+		writeResult(r.dir, report.FileSummary, writeJSON),
+		writeResult(r.dir, report.FilePage, func(w io.Writer) error { return microbench.Page(w, shown) }))
+	if err != nil {
+		return err
+	}
+	if r.json {
+		err = writeJSON(r.stdout)
+		fmt.Fprintf(r.stderr, "the result is in %s\n", r.dir)
+	} else {
+		err = microbench.Text(r.stdout, shown)
+	}
+	if err == nil && !s.Validity.Valid {
+		return errInvalid
+	}
+	return err
+}
+
+func (r *luaRun) summary(ctx context.Context, incomplete string) luaSummary {
+	s := luaSummary{
+		Schema: report.Schema,
+		Run: report.Run{
+			ID: report.RunID(r.started, "lua"), Started: r.started, DurationS: time.Since(r.started).Seconds(), Command: r.command(),
+			Scenario: report.Scenario(server.DefaultConfig().Scenario), Topology: "not known: there was no run of sagas",
+			Commit: probe.Commit(ctx),
+		},
+		Validity:    report.Validity{Valid: incomplete == "", Warnings: []string{}},
+		Environment: probe.Environment(ctx),
+		Lua:         luaPart{r.results},
+	}
+	first := r.results[0].Server
+	s.Run.Store = report.Store{Driver: open.Redis, Version: first.Version, Settings: first.Settings}
+	if len(r.trials) > 0 {
+		run := r.trials[0].Run
+		s.Run.Store, s.Run.Topology, s.Run.SharedHost = run.Store, run.Topology, run.SharedHost
+	}
+	if incomplete != "" {
+		s.Validity.Warnings = append(s.Validity.Warnings, "incomplete: "+incomplete)
+	}
+	if s.Run.SharedHost {
+		s.Validity.Warnings = append(s.Validity.Warnings, "shared host: the caller and Redis share a machine; rates are relative only, CPU per call holds better")
+	}
+	s.Validity.Warnings = append(s.Validity.Warnings, r.warnings...)
+	for _, one := range r.results {
+		for _, warning := range one.Warnings {
+			s.Validity.Warnings = append(s.Validity.Warnings, one.Label()+": "+warning)
+		}
+	}
+	return s
+}
+
+func writeResult(dir, name string, write func(io.Writer) error) error {
+	f, err := os.Create(filepath.Join(dir, name))
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	if err := errors.Join(write(f), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}

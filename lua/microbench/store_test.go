@@ -1,0 +1,189 @@
+package microbench
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/deploy/lab"
+	"sagabench/lua"
+	"sagabench/store"
+	"sagabench/store/redisstore"
+)
+
+// What is priced is what the store does: the same changes, made through it, are
+// the same calls, word for word, but for gids, keys, and a lease that here ends at
+// once.
+func TestOperations_AreTheStoresCalls(t *testing.T) {
+	t.Parallel()
+	server := lab.TestRedis(t, lab.RedisConfig{})
+	cfg := redisstore.DefaultConfig()
+	cfg.URL, cfg.Shards = server.URL(), 1
+	s, err := redisstore.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	calls := monitor(t, server)
+
+	shape := Shape{Steps: 5, Payload: 3}
+	const many = 3
+	gids := func(i int) string { return gid(i) }
+	apply := func(change func(gid string) store.Change) {
+		var changes []store.Change
+		for i := range many {
+			changes = append(changes, change(gids(i)))
+		}
+		for _, err := range s.Apply(t.Context(), changes) {
+			require.NoError(t, err)
+		}
+	}
+	marks := func(branches ...int) (marks []store.SetMark) {
+		for _, b := range branches {
+			marks = append(marks, store.SetMark{Branch: store.Branch(b), Mark: store.MarkSucceeded})
+		}
+		return marks
+	}
+	transition := func(t store.Transition) func(string) store.Change {
+		return func(gid string) store.Change {
+			one := t
+			one.GID, one.Epoch, one.From = gid, 1, store.StatusSubmitted
+			return &one
+		}
+	}
+	apply(func(gid string) store.Change {
+		return &store.Create{GID: gid, Body: []byte(body(shape)), Steps: shape.Steps, Owner: owner, Due: lease}
+	})
+	apply(transition(store.Transition{To: store.StatusSubmitted, Marks: marks(updated(shape))}))
+	apply(transition(store.Transition{To: store.StatusSubmitted, Due: lease, Release: true, Note: note}))
+	apply(transition(store.Transition{To: store.StatusSucceeded, Marks: marks(ended(shape))}))
+	for i := range many {
+		require.NoError(t, s.Apply(t.Context(), []store.Change{&store.Create{GID: gids(many + i), Body: []byte("b"), Steps: 1, Owner: owner}})[0])
+	}
+	claimed, err := s.ClaimDue(t.Context(), owner, time.Minute, many)
+	require.NoError(t, err)
+	require.Len(t, claimed, many)
+
+	index := cfg.Prefix + ":{0}"
+	plan := []group{{index: index}}
+	for i := range many {
+		plan[0].sagas = append(plan[0].sagas, index+":"+gids(i))
+	}
+	ops := operations(lua.All())
+	of := map[string]operation{}
+	for _, o := range ops {
+		of[o.script.SHA1] = o
+	}
+	seen := map[string]bool{}
+	for len(seen) < len(ops) {
+		got := <-calls
+		o := of[got[1]]
+		if seen[o.script.Name] {
+			continue // the sagas to be claimed were saved, too
+		}
+		seen[o.script.Name] = true
+		if o.script.Name == lua.Claim.Name {
+			for i := range plan[0].sagas {
+				plan[0].sagas[i] = index + ":" + gids(many+i)
+			}
+			got[len(got)-1] = "0"
+		}
+		require.Equal(t, o.words([]string{got[0], o.script.SHA1}, plan, shape), got, o.script.Name)
+	}
+}
+
+// monitor gives the script calls that the server runs from now on.
+func monitor(t *testing.T, server *lab.Server) <-chan []string {
+	conn, err := net.Dial("tcp", server.Addr())
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	_, err = fmt.Fprint(conn, "MONITOR\r\n")
+	require.NoError(t, err)
+	lines := bufio.NewScanner(conn)
+	require.True(t, lines.Scan())
+	require.Equal(t, "+OK", lines.Text())
+	calls := make(chan []string, 100)
+	go func() {
+		quoted := regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+		for lines.Scan() {
+			var words []string
+			for _, word := range quoted.FindAllString(lines.Text(), -1) {
+				plain, err := strconv.Unquote(word)
+				if err != nil {
+					plain = err.Error()
+				}
+				words = append(words, plain)
+			}
+			if len(words) > 1 && strings.EqualFold(words[0], "EVALSHA") {
+				calls <- words
+			}
+		}
+	}()
+	return calls
+}
+
+// The sagas that probes find are such as the store reads, and the calls do to
+// them what they are named after.
+func TestOperations_DoWhatTheyAreNamedAfter(t *testing.T) {
+	t.Parallel()
+	server := lab.TestRedis(t, lab.RedisConfig{})
+	cfg := redisstore.DefaultConfig()
+	cfg.URL, cfg.Shards = server.URL(), 1
+	s, err := redisstore.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	b := open(t, Config{URL: server.URL(), Window: time.Millisecond})
+
+	index := cfg.Prefix + ":{0}"
+	shape := Shape{Steps: 5, Sagas: 1, Groups: 1}
+	for i, o := range operations(lua.All()) {
+		t.Run(o.script.Name, func(t *testing.T) {
+			plan := [][]group{{{index: index, sagas: []string{index + ":" + gid(i)}}}}
+			p, ok := probeOf(o, whole, shape)
+			require.True(t, ok)
+			require.NoError(t, b.send(p.prepare, plan))
+			var before store.Record
+			if o.saved {
+				before, err = s.Get(t.Context(), gid(i))
+				require.NoError(t, err)
+				require.Equal(t, store.StatusSubmitted, before.Status)
+				require.EqualValues(t, 1, before.Epoch)
+				require.Equal(t, owner, before.Owner)
+				require.Equal(t, shape.Steps, before.Marks.Steps())
+				require.JSONEq(t, `{"steps":[{},{},{},{},{}]}`, string(before.Body))
+			}
+			l := p.load(plan)
+			r, err := b.control.do(append([]string{"EVALSHA", p.script.SHA1}, o.words(nil, plan[0], shape)...)...)
+			require.NoError(t, err)
+			require.NoError(t, l.judge(0, r))
+			after, err := s.Get(t.Context(), gid(i))
+			require.NoError(t, err)
+			switch o.script.Name {
+			case "save":
+				require.Equal(t, store.NewMarks(shape.Steps), after.Marks)
+			case "update":
+				require.Equal(t, before.Marks.With(2, store.MarkSucceeded), after.Marks)
+			case "complete":
+				require.Equal(t, store.StatusSucceeded, after.Status)
+				require.Equal(t, store.Marks("y-y-y-y-y-"), after.Marks)
+			case "reschedule":
+				require.Empty(t, after.Owner)
+				require.Equal(t, note, after.Note)
+			case "claim":
+				require.EqualValues(t, 2, after.Epoch)
+			}
+			require.Equal(t, o.leaves != notDue, !after.Due.IsZero())
+			require.NoError(t, b.send(p.clear, plan))
+			_, err = s.Get(t.Context(), gid(i))
+			require.ErrorIs(t, err, store.ErrNotFound)
+		})
+	}
+	findings, err := s.Verify(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, findings)
+}
