@@ -26,6 +26,19 @@ func (s *Store) Wipe(ctx context.Context) error {
 	return nil
 }
 
+// Drop is Wipe, and forgets the layout: nothing is left of the prefix. The store is
+// then good only for being closed. It is for whoever made a prefix of its own for a
+// while.
+func (s *Store) Drop(ctx context.Context) error {
+	if err := s.Wipe(ctx); err != nil {
+		return err
+	}
+	if err := s.client.Unlink(ctx, s.layoutKey()).Err(); err != nil {
+		return s.failure(ctx, "drop", err)
+	}
+	return nil
+}
+
 // Verify implements store.Verifier.
 func (s *Store) Verify(ctx context.Context) ([]string, error) {
 	if err := s.enter(ctx); err != nil {

@@ -190,6 +190,9 @@ func TestWipe_LeavesOtherKeysAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, s.client.Exists(t.Context(), s.cfg.Prefix+":of-somebody-else").Val())
 	requireApplied(t, s, []store.Change{create(1)})
+
+	require.NoError(t, s.Drop(t.Context()))
+	require.Equal(t, []string{s.cfg.Prefix + ":of-somebody-else"}, s.client.Keys(t.Context(), s.cfg.Prefix+":*").Val())
 }
 
 func TestVerify_FindsWhatIsWrong(t *testing.T) {
