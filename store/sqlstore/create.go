@@ -40,17 +40,7 @@ func (s *Store) insertNew(db *gorm.DB, creates []*job[*store.Create]) ([]*job[*s
 	if err != nil || len(in) == len(creates) {
 		return nil, err
 	}
-	isIn := make(map[string]bool, len(in))
-	for _, gid := range in {
-		isIn[gid] = true
-	}
-	var rest []*job[*store.Create]
-	for _, j := range creates {
-		if !isIn[j.change.GID] {
-			rest = append(rest, j)
-		}
-	}
-	return rest, nil
+	return without(creates, in), nil
 }
 
 // present is what is there of a saga that could not be put in.
@@ -89,6 +79,20 @@ func (s *Store) tellApart(tx *gorm.DB, creates []*job[*store.Create]) (again []*
 		return again, nil
 	}
 	return again, tx.Where("gid IN ? AND done = true AND due <= "+s.dialect.now(), expired).Delete(&row{}).Error
+}
+
+// without leaves out the jobs of these gids.
+func without[C store.Change](jobs []*job[C], gids []string) (rest []*job[C]) {
+	out := make(map[string]bool, len(gids))
+	for _, gid := range gids {
+		out[gid] = true
+	}
+	for _, j := range jobs {
+		if !out[j.change.Gid()] {
+			rest = append(rest, j)
+		}
+	}
+	return rest
 }
 
 func gidsOf[C store.Change](jobs []*job[C]) []string {

@@ -43,6 +43,9 @@ type dialect interface {
 	// sweep drops up to limit sagas whose retention has ended, and says how many.
 	sweep(db *gorm.DB, limit int) (int64, error)
 
+	// drop drops our tables, and the schema unless something else is in it.
+	drop(db *gorm.DB, schema string) error
+
 	// hasNoEffect reports whether err says that a transaction lost a race for
 	// locks, and was or can be rolled back.
 	hasNoEffect(err error) bool

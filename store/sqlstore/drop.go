@@ -21,15 +21,7 @@ func (s *Store) Drop(ctx context.Context) error {
 	defer s.calls.RUnlock()
 	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	db := s.db.WithContext(limited)
-	var err error
-	switch d := s.dialect.(type) {
-	case *mysqlDialect:
-		err = d.drop(db)
-	case *postgresDialect:
-		err = d.drop(db, s.cfg.Schema)
-	}
-	if err != nil {
+	if err := s.dialect.drop(s.db.WithContext(limited), s.cfg.Schema); err != nil {
 		return s.failure(ctx, "drop", err)
 	}
 	return nil
@@ -38,7 +30,7 @@ func (s *Store) Drop(ctx context.Context) error {
 const dropTables = "DROP TABLE IF EXISTS SCHEMA.saga, SCHEMA.saga_migration"
 
 // drop looks before it drops the database: MySQL would drop all that is in it.
-func (d *mysqlDialect) drop(db *gorm.DB) error {
+func (d *mysqlDialect) drop(db *gorm.DB, _ string) error {
 	if err := db.Exec(strings.ReplaceAll(dropTables, "SCHEMA", d.database)).Error; err != nil {
 		return err
 	}

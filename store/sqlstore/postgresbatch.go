@@ -29,21 +29,7 @@ func (d *postgresDialect) apply(db *gorm.DB, c *chunk, keep int64) (rest chunk, 
 	if err != nil || len(written) == len(c.creates)+len(c.transitions) {
 		return chunk{}, err
 	}
-	isWritten := make(map[string]bool, len(written))
-	for _, gid := range written {
-		isWritten[gid] = true
-	}
-	for _, j := range c.creates {
-		if !isWritten[j.change.GID] {
-			rest.creates = append(rest.creates, j)
-		}
-	}
-	for _, j := range c.transitions {
-		if !isWritten[j.change.GID] {
-			rest.transitions = append(rest.transitions, j)
-		}
-	}
-	return rest, nil
+	return chunk{creates: without(c.creates, written), transitions: without(c.transitions, written)}, nil
 }
 
 func (d *postgresDialect) insert(tx *gorm.DB, jobs []*job[*store.Create]) (written []string, err error) {
