@@ -313,21 +313,6 @@ func (r *luaRun) trial(ctx context.Context, s *luaServer) (report.Summary, error
 	return trial.Run(ctx, cfg, s.target, child)
 }
 
-// child starts the bench server of a run.
-func (a *app) child(driver string) (trial.Child, error) {
-	exe, err := os.Executable()
-	child := trial.Child{
-		Path:     exe,
-		Args:     []string{"serve", driver, "--listen", "127.0.0.1:0"},
-		Env:      a.childEnvironment,
-		Announce: servingPrefix,
-	}
-	if a.configFile != "" {
-		child.Args = append(child.Args, "--config", a.configFile)
-	}
-	return child, err
-}
-
 // threads repeats the essential with several threads for input and output, on
 // servers that have them and that are ours to start.
 func (r *luaRun) threads(ctx context.Context) error {

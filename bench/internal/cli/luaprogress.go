@@ -2,14 +2,8 @@ package cli
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"sync"
 	"time"
-
-	"github.com/mattn/go-isatty"
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 
 	"sagabench/lua/microbench"
 )
@@ -17,9 +11,7 @@ import (
 // luaProgress shows how bench lua stands: a bar on a terminal while rounds go on, a
 // line now and then elsewhere.
 type luaProgress struct {
-	out     io.Writer
-	bars    *mpb.Progress // nil: not a terminal
-	bar     *mpb.Bar
+	display
 	began   time.Time // the rounds
 	planned time.Duration
 	said    time.Time
@@ -30,11 +22,7 @@ type luaProgress struct {
 }
 
 func (a *app) newLuaProgress(planned time.Duration) *luaProgress {
-	p := &luaProgress{out: a.stderr, planned: planned}
-	if f, ok := a.stderr.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
-		p.bars = mpb.New(mpb.WithOutput(a.stderr), mpb.WithWidth(40), mpb.WithAutoRefresh())
-	}
-	return p
+	return &luaProgress{display: a.newDisplay(), planned: planned}
 }
 
 // begin says that rounds begin, and how long they will take.
@@ -69,30 +57,11 @@ func (p *luaProgress) show(now microbench.Progress) {
 	p.mu.Lock()
 	p.text = text
 	p.mu.Unlock()
-	if p.bar == nil {
-		p.bar = p.bars.AddBar(p.planned.Milliseconds(),
-			mpb.BarRemoveOnComplete(),
-			mpb.PrependDecorators(decor.Name("measuring")),
-			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
-				p.mu.Lock()
-				defer p.mu.Unlock()
-				return p.text
-			})))
-	}
-	p.bar.SetCurrent(min(elapsed, p.planned).Milliseconds())
+	p.showBar(elapsed, p.planned, func() string { return "measuring" }, p.current)
 }
 
-func (p *luaProgress) endBar() {
-	if p.bar != nil {
-		p.bar.Abort(true)
-		p.bar.Wait()
-		p.bar = nil
-	}
-}
-
-func (p *luaProgress) done() {
-	p.endBar()
-	if p.bars != nil {
-		p.bars.Wait()
-	}
+func (p *luaProgress) current() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text
 }

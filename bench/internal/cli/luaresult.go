@@ -2,12 +2,10 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"sagabench/bench/internal/probe"
@@ -45,16 +43,11 @@ func (r *luaRun) finish(ctx context.Context, incomplete string) error {
 			"files", r.dir,
 		},
 	}
-	writeJSON := func(w io.Writer) error {
-		out := json.NewEncoder(w)
-		out.SetEscapeHTML(false)
-		out.SetIndent("", "  ")
-		return out.Encode(s)
-	}
+	writeJSON := func(w io.Writer) error { return report.Encode(w, s) }
 	err := errors.Join(
 		os.MkdirAll(r.dir, 0o777),
-		writeResult(r.dir, report.FileSummary, writeJSON),
-		writeResult(r.dir, report.FilePage, func(w io.Writer) error { return microbench.Page(w, shown) }))
+		report.WriteFile(r.dir, report.FileSummary, writeJSON),
+		report.WriteFile(r.dir, report.FilePage, func(w io.Writer) error { return microbench.Page(w, shown) }))
 	if err != nil {
 		return err
 	}
@@ -101,15 +94,4 @@ func (r *luaRun) summary(ctx context.Context, incomplete string) luaSummary {
 		}
 	}
 	return s
-}
-
-func writeResult(dir, name string, write func(io.Writer) error) error {
-	f, err := os.Create(filepath.Join(dir, name))
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	if err := errors.Join(write(f), f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
 }

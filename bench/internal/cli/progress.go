@@ -20,12 +20,51 @@ import (
 // terminal.
 const lineEvery = 5 * time.Second
 
-// progress shows how a run stands: a bar on a terminal, a line now and then
-// elsewhere.
-type progress struct {
+// display shows how something stands: by a bar on a terminal, by lines elsewhere.
+type display struct {
 	out  io.Writer
 	bars *mpb.Progress // nil: not a terminal
 	bar  *mpb.Bar
+}
+
+func (a *app) newDisplay() display {
+	d := display{out: a.stderr}
+	if f, ok := a.stderr.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
+		d.bars = mpb.New(mpb.WithOutput(a.stderr), mpb.WithWidth(40), mpb.WithAutoRefresh())
+	}
+	return d
+}
+
+// showBar is for a terminal. What stands before and after the bar is asked for by a
+// goroutine of the bar's own.
+func (d *display) showBar(elapsed, planned time.Duration, before, after func() string) {
+	if d.bar == nil {
+		d.bar = d.bars.AddBar(planned.Milliseconds(),
+			mpb.BarRemoveOnComplete(),
+			mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return before() })),
+			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return after() })))
+	}
+	d.bar.SetCurrent(min(elapsed, planned).Milliseconds())
+}
+
+func (d *display) endBar() {
+	if d.bar != nil {
+		d.bar.Abort(true)
+		d.bar.Wait()
+		d.bar = nil
+	}
+}
+
+func (d *display) done() {
+	d.endBar()
+	if d.bars != nil {
+		d.bars.Wait()
+	}
+}
+
+// progress shows how a run stands.
+type progress struct {
+	display
 	said time.Duration
 
 	mu   sync.Mutex // the bar is drawn by a goroutine of its own
@@ -39,10 +78,7 @@ func (p *progress) current() load.Progress {
 }
 
 func (a *app) newProgress(cfg *trial.Config) *progress {
-	p := &progress{out: a.stderr}
-	if f, ok := a.stderr.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
-		p.bars = mpb.New(mpb.WithOutput(a.stderr), mpb.WithWidth(40), mpb.WithAutoRefresh())
-	}
+	p := &progress{display: a.newDisplay()}
 	cfg.Status = p.status
 	cfg.Load.Progress = p.show
 	return p
@@ -68,28 +104,8 @@ func (p *progress) show(now load.Progress) {
 		}
 		return
 	}
-	if p.bar == nil {
-		p.bar = p.bars.AddBar(now.Planned.Milliseconds(),
-			mpb.BarRemoveOnComplete(),
-			mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return phase(p.current()) })),
-			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return state(p.current()) })))
-	}
-	p.bar.SetCurrent(min(now.Elapsed, now.Planned).Milliseconds())
-}
-
-func (p *progress) endBar() {
-	if p.bar != nil {
-		p.bar.Abort(true)
-		p.bar.Wait()
-		p.bar = nil
-	}
-}
-
-func (p *progress) done() {
-	p.endBar()
-	if p.bars != nil {
-		p.bars.Wait()
-	}
+	p.showBar(now.Elapsed, now.Planned,
+		func() string { return phase(p.current()) }, func() string { return state(p.current()) })
 }
 
 func phase(p load.Progress) string {

@@ -57,7 +57,7 @@ func (a *app) run(ctx context.Context, name string, start starting, fill int64) 
 		return fmt.Errorf("--fill: %d, at least 0", fill)
 	}
 	cfg.Fill = fill
-	exe, err := os.Executable()
+	child, err := a.child(target.Driver)
 	if err != nil {
 		return err
 	}
@@ -70,16 +70,22 @@ func (a *app) run(ctx context.Context, name string, start starting, fill int64) 
 		target.SetURL(server.URL())
 		cfg.StorePID = server.PID()
 	}
+	return a.try(cfg, func(cfg trial.Config) (report.Summary, error) { return trial.Run(ctx, cfg, target, child) })
+}
+
+// child says how to start the bench server of a run.
+func (a *app) child(driver string) (trial.Child, error) {
+	exe, err := os.Executable()
 	child := trial.Child{
 		Path:     exe,
-		Args:     []string{"serve", target.Driver, "--listen", "127.0.0.1:0"},
+		Args:     []string{"serve", driver, "--listen", "127.0.0.1:0"},
 		Env:      a.childEnvironment,
 		Announce: servingPrefix,
 	}
 	if a.configFile != "" {
 		child.Args = append(child.Args, "--config", a.configFile)
 	}
-	return a.try(cfg, func(cfg trial.Config) (report.Summary, error) { return trial.Run(ctx, cfg, target, child) })
+	return child, err
 }
 
 // try makes a trial, shows its progress and prints its result.

@@ -33,7 +33,7 @@ func Write(dir string, s Summary) error {
 		return err
 	}
 	if rec.Latency != nil {
-		err := writeFile(dir, FilePercentiles, func(w io.Writer) error {
+		err := WriteFile(dir, FilePercentiles, func(w io.Writer) error {
 			_, err := rec.Latency.PercentilesPrint(w, 5, 1000)
 			return err
 		})
@@ -41,10 +41,10 @@ func Write(dir string, s Summary) error {
 			return err
 		}
 	}
-	if err := writeFile(dir, FileSummary, func(w io.Writer) error { return WriteJSON(w, s) }); err != nil {
+	if err := WriteFile(dir, FileSummary, func(w io.Writer) error { return WriteJSON(w, s) }); err != nil {
 		return err
 	}
-	return writeFile(dir, FilePage, func(w io.Writer) error { return HTML(w, s, rec) })
+	return WriteFile(dir, FilePage, func(w io.Writer) error { return HTML(w, s, rec) })
 }
 
 // Read returns the summary and the histograms of a result directory. A
@@ -83,10 +83,15 @@ func WriteJSON(w io.Writer, s Summary) error {
 	if s.Environment.Versions == nil {
 		s.Environment.Versions = map[string]string{}
 	}
+	return Encode(w, s)
+}
+
+// Encode writes JSON as every summary.json has it.
+func Encode(w io.Writer, summary any) error {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
 	out.SetIndent("", "  ")
-	if err := out.Encode(s); err != nil {
+	if err := out.Encode(summary); err != nil {
 		return fmt.Errorf("write the summary: %w", err)
 	}
 	return nil
@@ -101,9 +106,9 @@ func readRecording(dir string) (Recording, error) {
 	return ReadHistogramLog(f)
 }
 
-// writeFile writes a file whole or not at all, so that a result that is there
+// WriteFile writes a file of a result whole or not at all, so that a result that is there
 // is complete.
-func writeFile(dir, name string, write func(io.Writer) error) (err error) {
+func WriteFile(dir, name string, write func(io.Writer) error) (err error) {
 	f, err := os.Create(filepath.Join(dir, name+".new"))
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
