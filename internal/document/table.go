@@ -1,0 +1,127 @@
+package document
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// shownRows is how many rows of a chart's points a terminal or a Markdown page is
+// given: their course, and not every second.
+const shownRows = 12
+
+// charts are those of a part that have points.
+func (p Part) charts() (all []Chart) {
+	if p.Chart != nil {
+		all = append(all, *p.Chart)
+	}
+	all = append(all, p.More...)
+	return slices.DeleteFunc(all, func(c Chart) bool {
+		return !slices.ContainsFunc(c.Series, func(s Series) bool { return len(s.Points) > 0 })
+	})
+}
+
+// table is that of the part, or that of its charts; nil: it has neither.
+func (p Part) table() *Table {
+	charts := p.charts()
+	switch {
+	case p.Table != nil:
+		return p.Table
+	case len(charts) == 0:
+		return nil
+	case charts[0].Bars != nil:
+		return charts[0].bars()
+	default:
+		return curves(charts)
+	}
+}
+
+// thinned is the part's table as a terminal shows it: facts beside a chart have its
+// numbers already. The second result is of how
+// many rows it was made, 0 if it has them all.
+func (p Part) thinned() (*Table, int) {
+	if p.Table == nil && len(p.Facts) > 0 {
+		return nil, 0
+	}
+	t := p.table()
+	if t == nil || p.Table != nil && !p.Course || len(t.Rows) <= shownRows {
+		return t, 0
+	}
+	thin := &Table{Corner: t.Corner, Columns: t.Columns}
+	for i := range shownRows {
+		thin.Rows = append(thin.Rows, t.Rows[i*(len(t.Rows)-1)/(shownRows-1)])
+	}
+	return thin, len(t.Rows)
+}
+
+// bars has a row for each bar and a column for each layer.
+func (c Chart) bars() *Table {
+	t := &Table{}
+	for _, s := range c.Series {
+		t.Columns = append(t.Columns, cmp.Or(s.Name, c.X.Label))
+	}
+	if len(c.Series) > 1 {
+		t.Columns = append(t.Columns, "all")
+	}
+	for i, name := range c.Bars {
+		r, all := Row{Name: name}, 0.0
+		for _, s := range c.Series {
+			r.Cells = append(r.Cells, Number(s.Points[i].Y))
+			all += s.Points[i].Y
+		}
+		if len(c.Series) > 1 {
+			r.Cells = append(r.Cells, Number(all))
+		}
+		t.Rows = append(t.Rows, r)
+	}
+	return t
+}
+
+// curves has a row for each place on the axis that the charts have in common, and
+// a column for each curve and each end of its intervals.
+func curves(charts []Chart) *Table {
+	t := &Table{Corner: charts[0].X.Label}
+	rows := map[float64][]map[int]string{} // several, where a curve has several points
+	add := func(p Point, column int) {
+		at := slices.IndexFunc(rows[p.X], func(cells map[int]string) bool { return cells[column] == "" })
+		if at < 0 {
+			at = len(rows[p.X])
+			rows[p.X] = append(rows[p.X], map[int]string{})
+		}
+		cells := rows[p.X][at]
+		cells[column] = Number(p.Y)
+		if p.interval() {
+			cells[column+1], cells[column+2] = Number(p.Low), Number(p.High)
+		}
+	}
+	for _, c := range charts {
+		for _, s := range c.Series {
+			name, at := cmp.Or(s.Name, c.Y.Label), len(t.Columns)
+			t.Columns = append(t.Columns, name)
+			if slices.ContainsFunc(s.Points, Point.interval) {
+				t.Columns = append(t.Columns, "from", "to")
+			}
+			for _, p := range s.Points {
+				add(p, at)
+			}
+		}
+	}
+	for _, x := range slices.Sorted(maps.Keys(rows)) {
+		for _, cells := range rows[x] {
+			r := Row{Name: charts[0].X.name(x)}
+			for i := range t.Columns {
+				r.Cells = append(r.Cells, cmp.Or(cells[i], Unknown))
+			}
+			t.Rows = append(t.Rows, r)
+		}
+	}
+	return t
+}
+
+// name is how a table calls a place on the axis.
+func (a Axis) name(x float64) string {
+	if a.Scale == Nines {
+		return "p" + short(x)
+	}
+	return short(x)
+}

@@ -1,0 +1,128 @@
+package document
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Text writes the document for a terminal.
+func Text(w io.Writer, d Document) error {
+	if err := d.Check(); err != nil {
+		return err
+	}
+	var out strings.Builder
+	line := func(format string, args ...any) {
+		out.WriteString(strings.TrimRight(strings.Map(printable, fmt.Sprintf(format, args...)), " ") + "\n")
+	}
+	if d.Verdict != "" {
+		line("%s", d.Verdict)
+	}
+	line("%s", d.Headline)
+	for _, text := range d.Lead {
+		line("%s", text)
+	}
+	for _, p := range d.Parts {
+		line("")
+		writePart(line, p)
+	}
+	if d.Command != "" {
+		line("")
+		line("The same again:")
+		line("  %s", d.Command)
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// printable keeps a terminal from being told what to do, by a server's setting for
+// example.
+func printable(r rune) rune {
+	if unicode.IsControl(r) {
+		return ' '
+	}
+	return r
+}
+
+// The least widths of columns, those between two of them included.
+const (
+	nameWidth = 21
+	cellWidth = 8
+)
+
+func writePart(line func(string, ...any), p Part) {
+	table, of := p.thinned()
+	texts := p.texts(of)
+	// A table's title stands in its corner, if there is room and nothing between.
+	corner := ""
+	if table != nil && table.Corner == "" && len(texts)+len(p.Facts)+len(p.List) == 0 && utf8.RuneCountInString(p.Title) < nameWidth {
+		corner = p.Title
+	} else if p.Title != "" {
+		line("%s", p.Title)
+	}
+	for _, text := range texts {
+		line("  %s", text)
+	}
+	for _, f := range p.Facts {
+		line("  %s  %s", pad(f.Name, nameWidth), f.Value)
+	}
+	for _, item := range p.List {
+		line("  - %s", item)
+	}
+	if table != nil {
+		writeTable(line, corner, *table)
+	}
+}
+
+// texts are the paragraphs of a part, with what is to be seen on the charts, which
+// are not drawn.
+func (p Part) texts(rowsOf int) []string {
+	texts := append([]string{}, p.Text...)
+	for _, c := range p.charts() {
+		if p.Table == nil && len(p.Facts) > 0 {
+			break // they say it
+		}
+		if c.Summary != "" {
+			texts = append(texts, c.Summary)
+		}
+	}
+	if rowsOf > 0 {
+		texts = append(texts, fmt.Sprintf("Of %s rows, these are %d:", Count(int64(rowsOf)), shownRows))
+	}
+	return texts
+}
+
+func writeTable(line func(string, ...any), corner string, t Table) {
+	if corner == "" && t.Corner != "" {
+		corner = "  " + t.Corner
+	}
+	first := max(nameWidth, utf8.RuneCountInString(corner)) + 2
+	widths := make([]int, len(t.Columns))
+	for i, name := range t.Columns {
+		widths[i] = max(cellWidth, utf8.RuneCountInString(name)+2)
+	}
+	for _, r := range t.Rows {
+		first = max(first, 2+utf8.RuneCountInString(r.Name))
+		for i, cell := range r.Cells {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell)+2)
+		}
+	}
+	row := func(name string, cells []string) {
+		var out strings.Builder
+		out.WriteString(pad(name, first))
+		for i, cell := range cells {
+			out.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)) + cell)
+		}
+		line("%s", out.String())
+	}
+	row(corner, t.Columns)
+	for _, r := range t.Rows {
+		row("  "+r.Name, r.Cells)
+	}
+}
+
+func pad(s string, width int) string {
+	return s + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
+}
