@@ -1,0 +1,100 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"sagabench/bench/internal/report"
+	"sagabench/internal/document"
+)
+
+// Difference is something about the two sides that is not the same, beside what was
+// measured.
+type Difference struct {
+	Of   string `json:"of"` // store, setting, scenario, load, version or machine
+	Name string `json:"name"`
+	A    string `json:"a"`
+	B    string `json:"b"`
+}
+
+// fact is what a run was made with.
+type fact struct{ of, name, value string }
+
+// differences are what two runs were made with that is not the same. What only one
+// of them has is unknown of the other.
+func differences(a, b report.Summary) []Difference {
+	type key struct{ of, name string }
+	var order []key
+	values := map[key][2]string{}
+	for side, s := range []report.Summary{a, b} {
+		for _, f := range facts(s) {
+			k := key{f.of, f.name}
+			pair, known := values[k]
+			if !known {
+				order = append(order, k)
+			}
+			pair[side] = f.value
+			values[k] = pair
+		}
+	}
+	list := []Difference{}
+	for _, k := range order {
+		if v := values[k]; v[0] != v[1] {
+			list = append(list, Difference{k.of, k.name, cmp.Or(v[0], document.Unknown), cmp.Or(v[1], document.Unknown)})
+		}
+	}
+	return list
+}
+
+func facts(s report.Summary) []fact {
+	r, l, e := s.Run, s.Load, s.Environment
+	all := []fact{
+		{"store", "driver", r.Store.Driver},
+		{"store", "version", r.Store.Version},
+		{"store", "durability", r.Store.Durability},
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Store.Settings)) {
+		all = append(all, fact{"setting", name, r.Store.Settings[name]})
+	}
+	all = append(
+		all,
+		fact{"scenario", "steps", strconv.Itoa(r.Scenario.Steps)},
+		fact{"scenario", "branches", r.Scenario.Branches},
+		fact{"scenario", "payload", strconv.Itoa(r.Scenario.Payload)},
+		fact{"scenario", "fail", fmt.Sprint(r.Scenario.Fail)},
+		fact{"load", "mode", l.Mode},
+		fact{"load", "in flight", strconv.Itoa(l.InFlight)},
+		fact{"load", "offered per s", optional(l.OfferedPerS)},
+		fact{"version", "commit", deref(r.Commit)},
+		fact{"version", "go", e.Go},
+	)
+	for _, name := range slices.Sorted(maps.Keys(e.Versions)) {
+		all = append(all, fact{"version", name, e.Versions[name]})
+	}
+	return append(
+		all,
+		fact{"machine", "topology", r.Topology},
+		fact{"machine", "CPU", e.CPU},
+		fact{"machine", "cores", strconv.Itoa(e.Cores)},
+		fact{"machine", "memory", strconv.FormatInt(e.Memory, 10)},
+		fact{"machine", "kernel", e.Kernel},
+		fact{"machine", "governor", deref(e.Governor)},
+	)
+}
+
+func optional(x *float64) string {
+	if x == nil {
+		return ""
+	}
+	return document.Number(*x)
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

@@ -1,0 +1,159 @@
+package compare
+
+import (
+	"fmt"
+	"strings"
+
+	"sagabench/bench/internal/report"
+	"sagabench/internal/document"
+)
+
+// Document shows the comparison, with its validity and what became of its gates.
+// command is the line to type for the same again.
+func (c Comparison) Document(v report.Validity, gates []GateResult, command string) document.Document {
+	d := document.Document{
+		Title:    c.B.Name + " against " + c.A.Name,
+		Headline: c.headline(),
+		Lead:     c.lead(),
+		Command:  command,
+	}
+	if !v.Valid {
+		d.Verdict = "NOT VALID: the warnings below say why; do not quote these numbers"
+	}
+	if len(gates) > 0 {
+		d.Parts = append(d.Parts, gatePart(gates))
+	}
+	d.Parts = append(d.Parts, c.metricPart())
+	if chart := c.chart(); chart != nil {
+		d.Parts = append(d.Parts, document.Part{Title: "Pair by pair", Chart: chart})
+	}
+	if len(v.Warnings) > 0 {
+		d.Parts = append(d.Parts, document.Part{Title: "Warnings", List: v.Warnings})
+	}
+	d.Parts = append(d.Parts, c.differencePart(), document.Part{Title: "Runs", Facts: []document.Fact{
+		{Name: c.A.Name, Value: c.A.Command},
+		{Value: strings.Join(c.A.Runs, ", ")},
+		{Name: c.B.Name, Value: c.B.Command},
+		{Value: strings.Join(c.B.Runs, ", ")},
+	}})
+	return d
+}
+
+// headline names what differs, or that nothing was shown to.
+func (c Comparison) headline() string {
+	if len(c.NotRanked) > 0 {
+		return "Not ranked: " + list(c.NotRanked)
+	}
+	var found []string
+	same := 0
+	for i, m := range c.Metrics {
+		switch {
+		case m.Better != nil:
+			found = append(found, metrics[i].name+" "+change(*m.Effect))
+		case m.Verdict == NoDifference:
+			same++
+		}
+	}
+	if len(found) == 0 {
+		return fmt.Sprintf("No difference shown between %s and %s in %d metrics", c.A.Name, c.B.Name, same)
+	}
+	return fmt.Sprintf("%s against %s: %s", c.B.Name, c.A.Name, list(found))
+}
+
+func (c Comparison) lead() []string {
+	if c.Pairs < MinPairs {
+		return []string{fmt.Sprintf("%d of each were run: what differs may be chance.", c.Pairs)}
+	}
+	return []string{fmt.Sprintf(
+		"%d pairs, run in turns. If nothing differs, less than one comparison of twenty shows a difference all the same, in any of its metrics; what is less than %.0f%% is not called one.",
+		c.Pairs, 100*named)}
+}
+
+func (c Comparison) metricPart() document.Part {
+	t := document.Table{
+		Corner:  "median",
+		Columns: []string{c.A.Name, c.B.Name, c.B.Name + " / " + c.A.Name, "from", "to", "verdict"},
+	}
+	for i, m := range c.Metrics {
+		if len(m.ARuns)+len(m.BRuns) == 0 {
+			continue
+		}
+		cells := []string{number(m.A), number(m.B), document.Unknown, document.Unknown, document.Unknown, m.verdict()}
+		if r := m.Ratio; r != nil {
+			cells[2], cells[3], cells[4] = ratio(&r.Value), ratio(r.Low), ratio(r.High)
+		}
+		name := metrics[i].name
+		if unit := metrics[i].unit; unit != "" {
+			name += ", " + unit
+		}
+		t.Rows = append(t.Rows, document.Row{Name: name, Cells: cells})
+	}
+	return document.Part{Title: "Metrics", Table: &t}
+}
+
+func (m Metric) verdict() string {
+	if m.Better == nil {
+		return m.Verdict
+	}
+	return m.Verdict + "; " + *m.Better + " is better"
+}
+
+func number(x *float64) string {
+	if x == nil {
+		return document.Unknown
+	}
+	return document.Number(*x)
+}
+
+// ratio has three decimals, so that 1 and what is next to it look alike.
+func ratio(x *float64) string {
+	if x == nil {
+		return document.Unknown
+	}
+	return fmt.Sprintf("%.3f", *x)
+}
+
+// chart is the first CPU per saga that both sides have, which is the figure to quote.
+func (c Comparison) chart() *document.Chart {
+	for i, m := range c.Metrics {
+		if metrics[i].unit != "µs" || m.A == nil || m.B == nil || c.Pairs < 2 {
+			continue
+		}
+		dots := func(name string, xs []float64) document.Series {
+			s := document.Series{Name: name, Dots: true}
+			for pair, x := range xs {
+				s.Points = append(s.Points, document.Point{X: float64(pair + 1), Y: x})
+			}
+			return s
+		}
+		return &document.Chart{
+			Summary: fmt.Sprintf("%s of each run: the median is %s µs for %s and %s µs for %s.",
+				metrics[i].name, number(m.A), c.A.Name, number(m.B), c.B.Name),
+			X:      document.Axis{Label: "pair"},
+			Y:      document.Axis{Label: metrics[i].name + ", µs"},
+			Series: []document.Series{dots(c.A.Name, m.ARuns), dots(c.B.Name, m.BRuns)},
+		}
+	}
+	return nil
+}
+
+func (c Comparison) differencePart() document.Part {
+	p := document.Part{Title: "What else differs"}
+	if len(c.Differences) == 0 {
+		p.Text = []string{"Nothing that is known: settings, load, versions and machine are the same."}
+		return p
+	}
+	p.Table = &document.Table{Columns: []string{c.A.Name, c.B.Name}}
+	for _, d := range c.Differences {
+		p.Table.Rows = append(p.Table.Rows, document.Row{Name: d.Of + ": " + d.Name, Cells: []string{d.A, d.B}})
+	}
+	return p
+}
+
+func gatePart(gates []GateResult) document.Part {
+	t := document.Table{Columns: []string{"outcome", "evidence"}}
+	for _, g := range gates {
+		t.Rows = append(t.Rows, document.Row{Name: g.Gate, Cells: []string{string(g.Outcome), g.Evidence}})
+	}
+	return document.Part{Title: "Gates", Table: &t}
+}

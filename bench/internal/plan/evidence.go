@@ -1,0 +1,261 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/stats"
+	"sagabench/internal/document"
+)
+
+// evidence is what all results together have measured.
+type evidence struct {
+	ids      []string
+	store    report.Store
+	scenario report.Scenario
+	cores    int   // of the measured machine
+	memory   int64 // of the same, in bytes; 0: not known
+	shared   bool  // load, app and store took CPU from each other
+	searched []report.SLO
+	rates    []rate // rising
+}
+
+// rate is the measurements at one offered rate.
+type rate struct {
+	rate float64 // achieved, the mean
+	runs []report.Measured
+}
+
+// sameRate is how far offered rates may be apart and count as repeats of one.
+const sameRate = 1.01
+
+// gather takes the open-loop measurements that are valid and that the system could
+// follow.
+func gather(results []Result) (evidence, error) {
+	var e evidence
+	var runs []report.Measured
+	for i, r := range results {
+		run, validity, environment, measured := r.parts()
+		if !validity.Valid {
+			return evidence{}, fmt.Errorf("%w: result %s is not valid; its warnings: %s", ErrNoPlan, run.ID, brief(validity.Warnings))
+		}
+		if len(e.ids) == 0 {
+			e.store, e.scenario, e.shared = run.Store, run.Scenario, run.SharedHost
+			e.cores, e.memory = environment.Cores, environment.Memory
+		}
+		if twice := slices.ContainsFunc(results[:i], func(o Result) bool {
+			other, _, _, _ := o.parts()
+			return other.ID == run.ID && other.Started.Equal(run.Started)
+		}); twice {
+			return evidence{}, fmt.Errorf("%w: result %s is there twice", ErrNoPlan, run.ID)
+		}
+		if run.Store.Driver != e.store.Driver || run.Store.Durability != e.store.Durability ||
+			run.Scenario != e.scenario || environment.Cores != e.cores || run.SharedHost != e.shared {
+			return evidence{}, fmt.Errorf("%w: results %s and %s are of unlike stores, durability, sagas or machines", ErrNoPlan, e.ids[0], run.ID)
+		}
+		if r.Capacity != nil {
+			e.searched = append(e.searched, r.Capacity.Capacity.SLO)
+		}
+		e.ids = append(e.ids, run.ID)
+		runs = append(runs, measured...)
+	}
+	runs = slices.DeleteFunc(runs, func(m report.Measured) bool {
+		return !m.Validity.Valid || m.Load.OfferedPerS == nil || m.Load.AchievedPerS <= 0 || m.Load.Overloaded()
+	})
+	if len(runs) == 0 {
+		return evidence{}, fmt.Errorf("%w: nothing was measured in an open loop that the store could follow; bench capacity does", ErrNoPlan)
+	}
+	slices.SortStableFunc(runs, func(a, b report.Measured) int {
+		return cmp.Compare(*a.Load.OfferedPerS, *b.Load.OfferedPerS)
+	})
+	for len(runs) > 0 {
+		n := slices.IndexFunc(runs, func(m report.Measured) bool {
+			return *m.Load.OfferedPerS > sameRate**runs[0].Load.OfferedPerS
+		})
+		if n < 0 {
+			n = len(runs)
+		}
+		e.rates = append(e.rates, rate{mean(runs[:n], func(m report.Measured) *float64 { return &m.Load.AchievedPerS }), runs[:n]})
+		runs = runs[n:]
+	}
+	return e, nil
+}
+
+// parts are what both kinds of result have.
+func (r Result) parts() (report.Run, report.Validity, report.Environment, []report.Measured) {
+	if c := r.Capacity; c != nil {
+		return c.Run, c.Validity, c.Environment, slices.Clone(c.Capacity.Steps)
+	}
+	s := r.Run
+	return s.Run, s.Validity, s.Environment, []report.Measured{{
+		DurationS: s.Run.DurationS, Load: s.Load, LatencyMS: s.LatencyMS, ServiceMS: s.ServiceMS,
+		CostPerSaga: s.CostPerSaga, Resources: s.Resources, Validity: s.Validity,
+	}}
+}
+
+// brief puts warnings into one line, cut to what each is about. Which of them made the
+// result invalid is not kept, so all are there.
+func brief(warnings []string) string {
+	const most = 80
+	var list []string
+	for _, w := range warnings {
+		if r := []rune(w); len(r) > most {
+			w = string(r[:most]) + "…"
+		}
+		list = append(list, w)
+	}
+	return cmp.Or(strings.Join(list, "; "), "none")
+}
+
+// mean of what was measured; NaN if nothing was.
+func mean(runs []report.Measured, of func(report.Measured) *float64) float64 {
+	return stats.Mean(known(runs, of))
+}
+
+func known(runs []report.Measured, of func(report.Measured) *float64) []float64 {
+	var xs []float64
+	for _, m := range runs {
+		if x := of(m); x != nil {
+			xs = append(xs, *x)
+		}
+	}
+	return xs
+}
+
+// edge is the highest rate that kept a service level, and what is known from it.
+type edge struct {
+	kept   rate
+	broken *rate    // the next one, which did not
+	usable *float64 // how busy the busiest processor was, a share
+	why    string   // what usable is of
+}
+
+// edge finds the highest rate that kept the service level, as all lower ones did, in
+// most of its repeats.
+func (e evidence) edge(slo report.SLO) (edge, error) {
+	for _, goal := range slo.Latencies {
+		if _, measured := percentile(report.Latency{}, goal.Percentile); !measured {
+			return edge{}, fmt.Errorf("%w: p%v is not measured; p50, p90, p95, p99, p99.9 and p99.99 are", ErrNoPlan, goal.Percentile)
+		}
+	}
+	var found edge
+	for i, r := range e.rates {
+		if !r.keeps(slo) {
+			found.broken = &e.rates[i]
+			break
+		}
+		found.kept = r
+	}
+	if len(found.kept.runs) == 0 {
+		return edge{}, fmt.Errorf("%w: no measured rate kept the service level, not even the lowest, %s/s",
+			ErrNoPlan, document.Number(e.rates[0].rate))
+	}
+	found.usable, found.why = e.usable(found.kept)
+	return found, nil
+}
+
+func (r rate) keeps(slo report.SLO) bool {
+	kept := 0
+	for _, m := range r.runs {
+		if keeps(m, slo) {
+			kept++
+		}
+	}
+	return 2*kept > len(r.runs)
+}
+
+func keeps(m report.Measured, slo report.SLO) bool {
+	if float64(m.Load.Errors) > slo.Errors*float64(m.Load.Requests) {
+		return false
+	}
+	for _, goal := range slo.Latencies {
+		x, _ := percentile(m.LatencyMS, goal.Percentile)
+		if x == nil || *x > goal.MS {
+			return false
+		}
+	}
+	return true
+}
+
+// percentile is one of those of a result.
+func percentile(l report.Latency, p float64) (x *float64, measured bool) {
+	x, measured = map[float64]*float64{
+		50: l.P50, 90: l.P90, 95: l.P95, 99: l.P99, 99.9: l.P999, 99.99: l.P9999,
+	}[p]
+	return x, measured
+}
+
+// usable is how busy the busiest processor was at a rate: the machine that all shared,
+// or the core that runs a store's commands. What others did on the machine is left out,
+// as it is of the costs.
+func (e evidence) usable(r rate) (share *float64, why string) {
+	take := func(x float64, what string) {
+		if x > 0 && (share == nil || x > *share) {
+			share, why = &x, what
+		}
+	}
+	if e.shared {
+		take(min(1, mean(r.runs, e.busy)), "the machine")
+	}
+	if e.oneCore() {
+		take(min(1, mean(r.runs, func(m report.Measured) *float64 { return m.Resources.StoreCores })), "the store's core")
+	}
+	return share, why
+}
+
+// busy is the share of the shared machine that load, app and store kept busy; all of
+// its use, where theirs was not measured.
+func (e evidence) busy(m report.Measured) *float64 {
+	own, known := e.own(m)
+	if host := m.Resources.HostBusy; !known || host == nil || *host < own {
+		return host
+	}
+	return &own
+}
+
+// own is what load, app and store used of the shared machine, as a share.
+func (e evidence) own(m report.Measured) (share float64, known bool) {
+	r := m.Resources
+	if r.LoadCores == nil || r.AppCores == nil || r.StoreCores == nil && !e.embedded() || e.cores < 1 {
+		return 0, false
+	}
+	cores := *r.LoadCores + *r.AppCores
+	if r.StoreCores != nil {
+		cores += *r.StoreCores
+	}
+	return cores / float64(e.cores), true
+}
+
+// others is how much of the shared machine somebody else kept busy at a rate, as a
+// share; 0 where that was not measured.
+func (e evidence) others(r rate) float64 {
+	return max(0, mean(r.runs, func(m report.Measured) *float64 {
+		x := 0.0
+		if own, known := e.own(m); known && m.Resources.HostBusy != nil {
+			x = *m.Resources.HostBusy - own
+		}
+		return &x
+	}))
+}
+
+// oneCore reports whether the store runs its commands on one core.
+func (e evidence) oneCore() bool {
+	return e.rates[0].runs[0].Resources.StoreOneCore
+}
+
+// embedded reports whether the store is a part of the app's process.
+func (e evidence) embedded() bool { return e.store.Driver == embedded }
+
+const embedded = "pebble"
+
+func (e evidence) lowest() float64  { return e.rates[0].rate }
+func (e evidence) highest() float64 { return e.rates[len(e.rates)-1].rate }
+
+// beyond reports whether a rate lies outside of the measured ones, by more than
+// repeats of a rate differ.
+func (e evidence) beyond(perS float64) bool {
+	return perS > sameRate*e.highest() || perS*sameRate < e.lowest()
+}

@@ -1,0 +1,114 @@
+// Package plan turns measurements into how many machines it takes: so many app hosts
+// and store nodes for a rate, a peak and a promised latency, with the memory, the
+// disk and the network, and what breaks first when one of them is lost.
+//
+// What it guarantees:
+//
+//   - Each line names the measurement that it rests on. What was not measured is null,
+//     never a guess; what lies beyond the measured rates is flagged as extrapolated.
+//   - Cost per saga is taken at the rate that a machine would have, between the
+//     measured rates: it falls as batches fill.
+//   - A processor may be as busy as load, app and store kept the busiest one at the
+//     highest rate that kept the promise, and no busier. That rate is found anew for the demanded promise,
+//     from the measured percentiles and whatever was searched for.
+//   - An interval is what the next such machine would have, from repeats of the same
+//     rate, with 95% confidence. Without repeats there is none.
+//   - Results that are not valid, and results of unlike things, are refused; a step of a
+//     search that is not valid is left out.
+//
+// That several hosts or masters carry as many times the load of one is an assumption
+// here, and said where it is made. Making the measurements, and checking the plan by
+// measuring the rate that [Predict] was asked for, is left to others.
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"sagabench/bench/internal/report"
+)
+
+// ErrNoPlan is of measurements that carry no plan, or of a demand that makes no sense.
+var ErrNoPlan = errors.New("no plan")
+
+// Demand is what is to be carried.
+type Demand struct {
+	RatePerS  float64       // sagas, on average over the retention
+	Peak      float64       // the highest rate, as a multiple of RatePerS; at least 1
+	SLO       report.SLO    // kept at the peak, too
+	Retention time.Duration // of finished sagas; 0: deleted at once
+}
+
+// Result is what was measured: one of the two is set.
+type Result struct {
+	Run      *report.Summary         // of an open loop
+	Capacity *report.CapacitySummary // of a search for the highest rate
+}
+
+// Plan is what the demand takes.
+type Plan struct {
+	RatePerS   float64      `json:"rate_per_s"`
+	PeakPerS   float64      `json:"peak_per_s"`
+	SLO        report.SLO   `json:"slo"`
+	RetentionS float64      `json:"retention_s"`
+	From       []string     `json:"from"` // ids of the results
+	Store      report.Store `json:"store"`
+
+	Kept   float64  `json:"kept_per_s"`   // the highest measured rate that kept the demanded SLO
+	Broken *float64 `json:"broken_per_s"` // the next that was measured, which did not; null: there is none
+	Usable *float64 `json:"usable"`       // how busy a processor may be, a share; null: not known
+
+	Lines    []Line   `json:"lines"`
+	Breaks   string   `json:"breaks_first"` // when one app host or one store node is lost
+	Warnings []string `json:"warnings"`
+}
+
+// Line is one thing that it takes. Value is null if it was not measured, Low and High
+// if nothing was measured twice.
+type Line struct {
+	What         string   `json:"what"`
+	Value        *float64 `json:"value"`
+	Low          *float64 `json:"low"`
+	High         *float64 `json:"high"`
+	Unit         string   `json:"unit"`
+	Basis        string   `json:"basis"`  // the measurement, in words, with its numbers
+	Caveat       string   `json:"caveat"` // what has to hold besides; may be empty
+	Extrapolated bool     `json:"extrapolated"`
+}
+
+// Make plans for the demand by what was measured. The error wraps ErrNoPlan and says
+// what is missing.
+func Make(d Demand, results []Result) (Plan, error) {
+	if !(d.RatePerS > 0) || !(d.Peak >= 1) || d.Retention < 0 || len(d.SLO.Latencies) == 0 {
+		return Plan{}, fmt.Errorf("%w: it takes a rate above 0, a peak of at least 1 and a latency to keep", ErrNoPlan)
+	}
+	e, err := gather(results)
+	if err != nil {
+		return Plan{}, err
+	}
+	edge, err := e.edge(d.SLO)
+	if err != nil {
+		return Plan{}, err
+	}
+	s := sizing{d: d, e: e, edge: edge, peak: d.RatePerS * d.Peak}
+	p := Plan{
+		RatePerS: d.RatePerS, PeakPerS: s.peak, SLO: d.SLO, RetentionS: d.Retention.Seconds(),
+		From: e.ids, Store: e.store,
+		Kept: edge.kept.rate, Usable: edge.usable,
+		Warnings: s.warnings(),
+	}
+	if edge.broken != nil {
+		p.Broken = &edge.broken.rate
+	}
+	app, store := s.hosts(), s.nodes()
+	held := s.held(app.each)
+	p.Lines = slices.Concat(app.lines, store.lines, held, s.memoryEach(store, held), s.flows(app.each), app.headroom(), store.headroom())
+	lost := []loss{s.storeLost(store), s.hostLost(app)}
+	for _, l := range lost {
+		p.Lines = append(p.Lines, l.line)
+	}
+	p.Breaks = first(lost)
+	return p, nil
+}

@@ -1,0 +1,66 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"sagabench/bench/internal/report"
+	"sagabench/internal/document"
+	"sagabench/store"
+)
+
+// warnings are what to know before the plan is relied on.
+func (s sizing) warnings() []string {
+	list := []string{}
+	warn := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	if s.peak > sameRate*s.e.highest() {
+		warn("extrapolated: the peak is %s/s, the highest rate that was measured and followed %s/s",
+			document.Number(s.peak), document.Number(s.e.highest()))
+	}
+	for d := store.D0; d < store.D3; d++ {
+		if s.e.store.Durability == d.String() {
+			warn("durability: the store was measured at %s: %s", d, d.Meaning())
+		}
+	}
+	if s.e.store.Durability == "" {
+		warn("durability: that of the measured store is not known")
+	}
+	for _, searched := range s.e.searched {
+		if laxer(searched, s.d.SLO) {
+			warn("laxer search: the highest rate was searched for another promise than this one, so the measured rates next to its limit may be far apart")
+			break
+		}
+	}
+	if s.edge.broken == nil {
+		warn("no limit seen: no measured rate broke the promise, so machines may carry more")
+	}
+	if !slices.ContainsFunc(s.e.rates, func(r rate) bool { return len(r.runs) > 1 }) {
+		warn("no interval: no rate was measured twice")
+	}
+	if others := s.e.others(s.edge.kept); s.e.shared && others > othersShare {
+		warn("other work: %s%% of the machine was busy with neither load, app nor store at %s/s; without that they may carry more",
+			document.Number(100*others), document.Number(s.edge.kept.rate))
+	}
+	if s.e.shared {
+		warn("shared host: load, app and store took CPU from each other when they were measured; with machines of their own they may need fewer")
+	}
+	return list
+}
+
+// othersShare of a machine is more than the kernel takes for itself.
+const othersShare = 0.2
+
+// laxer reports whether a service level may be kept where the demanded one is not.
+func laxer(searched, demanded report.SLO) bool {
+	if searched.Errors > demanded.Errors {
+		return true
+	}
+	for _, goal := range demanded.Latencies {
+		if !slices.ContainsFunc(searched.Latencies, func(g report.LatencyGoal) bool {
+			return g.Percentile >= goal.Percentile && g.MS <= goal.MS
+		}) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,87 @@
+package stats
+
+import "math"
+
+// Sample is one measurement of A or of B, greater than 0.
+type Sample struct {
+	OfB   bool
+	At    float64 // when it was made, in any unit; only the order and the distances count
+	Value float64
+}
+
+// Ratio is what B is of A.
+type Ratio struct {
+	BToA  Interval
+	Drift Interval // of both, from the first sample to the last: 1.1 is a rise by a tenth
+}
+
+// RatioOf estimates what B is of A, and the drift of both; each interval holds the
+// truth with a probability of level. ok is false of fewer than four samples, and where
+// the side cannot be told from the time: only one side, or each at a time of its own.
+func RatioOf(samples []Sample, level float64) (r Ratio, ok bool) {
+	n := float64(len(samples))
+	df := len(samples) - 3
+	if df < 1 {
+		return Ratio{}, false
+	}
+	side, at, y := columns(samples)
+	// Ordinary least squares on centred columns: y = effect·side + drift·at.
+	ss, tt, st := dot(side, side), dot(at, at), dot(side, at)
+	determinant := ss*tt - st*st
+	if determinant < 1e-9*n*n {
+		return Ratio{}, false
+	}
+	sy, ty := dot(side, y), dot(at, y)
+	effect := (tt*sy - st*ty) / determinant
+	drift := (ss*ty - st*sy) / determinant
+	left := 0.0
+	for i := range y {
+		e := y[i] - effect*side[i] - drift*at[i]
+		left += e * e
+	}
+	variance := left / float64(df)
+	t := Student(level, df)
+	return Ratio{
+		BToA:  exponential(effect, t*math.Sqrt(variance*tt/determinant)),
+		Drift: exponential(drift, t*math.Sqrt(variance*ss/determinant)),
+	}, true
+}
+
+// columns are those of the model, each with a mean of 0: the side, 0 for A and 1 for
+// B; the time, from the first to the last sample 1; the logarithm of the value.
+func columns(samples []Sample) (side, at, y []float64) {
+	first, last := math.Inf(1), math.Inf(-1)
+	for _, s := range samples {
+		first, last = min(first, s.At), max(last, s.At)
+	}
+	for _, s := range samples {
+		b := 0.0
+		if s.OfB {
+			b = 1
+		}
+		side = append(side, b)
+		at = append(at, (s.At-first)/max(last-first, math.SmallestNonzeroFloat64))
+		y = append(y, math.Log(s.Value))
+	}
+	return centred(side), centred(at), centred(y)
+}
+
+func centred(xs []float64) []float64 {
+	mean := Mean(xs)
+	for i := range xs {
+		xs[i] -= mean
+	}
+	return xs
+}
+
+func dot(a, b []float64) float64 {
+	sum := 0.0
+	for i := range a {
+		sum += a[i] * b[i]
+	}
+	return sum
+}
+
+func exponential(x, half float64) Interval {
+	return Interval{math.Exp(x), math.Exp(x - half), math.Exp(x + half)}
+}
