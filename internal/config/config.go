@@ -83,8 +83,10 @@ type Options struct {
 	Load struct {
 		InFlight int           `koanf:"in_flight"`
 		Rate     string        `koanf:"rate"`
+		Arrival  string        `koanf:"arrival"`
 		Duration time.Duration `koanf:"duration"`
 		Warmup   time.Duration `koanf:"warmup"`
+		Metrics  string        `koanf:"metrics"`
 	} `koanf:"load"`
 	Scenario struct {
 		Steps    int     `koanf:"steps"`

@@ -3,6 +3,9 @@ package microbench
 import (
 	"fmt"
 	"strconv"
+	"strings"
+
+	"sagabench/internal/document"
 )
 
 func (r Result) priceTable() table {
@@ -96,7 +99,37 @@ func (r Result) splitTable() table {
 		}
 		t.add(s.Probe+", "+short(s.Sagas)+" a call", append(cells, s.Dearest)...)
 	}
+	t.Charts = r.splitCharts()
 	return t
+}
+
+// splitCharts have a bar for each script, split by cause: one for one saga a call and
+// one for many, whose bars differ too much in length.
+func (r Result) splitCharts() (charts []document.Chart) {
+	for _, sagas := range splitBatches {
+		c := document.Chart{X: document.Axis{Label: "µs per saga"}}
+		for _, cause := range causes {
+			c.Series = append(c.Series, document.Series{Name: cause})
+		}
+		var said []string
+		for _, s := range r.Splits {
+			if s.Sagas != sagas {
+				continue
+			}
+			c.Bars = append(c.Bars, s.Probe)
+			sums := s.causes()
+			for i, cause := range causes {
+				// Noise may make a cause less than nothing: it has no length.
+				c.Series[i].Points = append(c.Series[i].Points, document.Point{Y: max(0, sums[cause])})
+			}
+			said = append(said, s.Probe+" "+number(s.TotalUS))
+		}
+		if len(c.Bars) > 0 {
+			c.Summary = fmt.Sprintf("µs of Redis per saga by cause, %s a call: %s.", plural(int(sagas), "saga"), strings.Join(said, ", "))
+			charts = append(charts, c)
+		}
+	}
+	return charts
 }
 
 var causes = []string{CauseNetwork, CauseDispatch, CauseArguments, CauseLua, CauseCommand, CauseRest}

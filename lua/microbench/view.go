@@ -2,18 +2,44 @@ package microbench
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
+	"sagabench/internal/document"
 	"sagabench/lua"
 )
 
-// Report is what Text and Page show.
+// Report is what Document shows.
 type Report struct {
 	Results  []Result
 	Valid    bool
 	Warnings []string
-	Notes    []string // name and value, in turns: the machine, the command
-	Command  string   // to be typed for the same again
+	Notes    []document.Fact // the machine, and what else is to be known
+	Command  string          // to be typed for the same again
+}
+
+// Document is the report as it is shown.
+func (r Report) Document() document.Document {
+	d := document.Document{Title: "The price of each script", Headline: r.headline(), Command: r.Command}
+	if !r.Valid {
+		d.Verdict = "NOT VALID: the warnings below say why; do not quote these numbers"
+	}
+	for _, t := range r.tables() {
+		d.Parts = append(d.Parts, t.part())
+	}
+	list := func(title string, lines []string) {
+		if len(lines) > 0 {
+			d.Parts = append(d.Parts, document.Part{Title: title, List: lines})
+		}
+	}
+	list("Warnings", r.Warnings)
+	for _, one := range r.Results {
+		list("Not measured on "+one.Label(), one.NotMeasured)
+	}
+	if len(r.Notes) > 0 {
+		d.Parts = append(d.Parts, document.Part{Title: "Environment", Facts: r.Notes})
+	}
+	return d
 }
 
 // table is one of a report.
@@ -21,16 +47,23 @@ type table struct {
 	Title   string
 	Note    string // how to read it; may be empty
 	Columns []string
-	Rows    []tableRow
-}
-
-type tableRow struct {
-	Name  string
-	Cells []string
+	Rows    []document.Row
+	Charts  []document.Chart // of its rows
 }
 
 func (t *table) add(name string, cells ...string) {
-	t.Rows = append(t.Rows, tableRow{name, cells})
+	t.Rows = append(t.Rows, document.Row{Name: name, Cells: cells})
+}
+
+func (t table) part() document.Part {
+	p := document.Part{Title: t.Title, Table: &document.Table{Columns: t.Columns, Rows: t.Rows}}
+	if t.Note != "" {
+		p.Text = []string{t.Note}
+	}
+	if len(t.Charts) > 0 {
+		p.Chart, p.More = &t.Charts[0], t.Charts[1:]
+	}
+	return p
 }
 
 // Label tells servers apart.
@@ -194,4 +227,28 @@ func comparisonTable(r Result) table {
 			precise(c.Ratio.Median), precise(c.Ratio.Low), precise(c.Ratio.High), c.Verdict)
 	}
 	return t
+}
+
+const unknown = document.Unknown
+
+func number(x float64) string { return document.Number(x) }
+
+// precise writes a ratio near 1.
+func precise(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) }
+
+// short writes a number of sagas or calls.
+func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
+
+func optional(x *float64) string {
+	if x == nil {
+		return unknown
+	}
+	return number(*x)
+}
+
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return strconv.Itoa(n) + " " + thing + "s"
 }

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"flag"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"sagabench/internal/document"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -60,14 +61,14 @@ func TestText_OfTwoServersAndAComparison(t *testing.T) {
 		Ceilings: []Ceiling{{Steps: 2, Sagas: 1, Pipeline: 1, CPUUS: 40, PerS: 25_000}},
 	}
 	var out bytes.Buffer
-	require.NoError(t, Text(&out, Report{
+	require.NoError(t, document.Text(&out, Report{
 		Results: []Result{sampled(), threads}, Valid: true, Warnings: []string{"noise: much"},
-		Notes: []string{"machine", "a computer"}, Command: "go run bench/main.go lua --start",
-	}))
+		Notes: []document.Fact{{Name: "machine", Value: "a computer"}}, Command: "go run bench/main.go lua --start",
+	}.Document()))
 	other := Result{Server: Server{Version: "7.0.15"}, Method: Method{Rounds: 9}, Comparisons: []Comparison{
 		{Key: Key{Probe: "save", Shape: base.of(16)}, OursUS: Figure{Median: 50}, OtherUS: Figure{Median: 45}, Ratio: Figure{Median: 0.9, Low: 0.88, High: 0.93, N: 9}, Verdict: Cheaper},
 	}}
-	require.NoError(t, Text(&out, Report{Results: []Result{other}}))
+	require.NoError(t, document.Text(&out, Report{Results: []Result{other}}.Document()))
 	const golden = "testdata/report.txt"
 	if *update {
 		require.NoError(t, os.MkdirAll("testdata", 0o777))
@@ -78,28 +79,23 @@ func TestText_OfTwoServersAndAComparison(t *testing.T) {
 	require.Equal(t, string(want), out.String())
 }
 
-func TestPage_HasABarPerScriptSplitByCause(t *testing.T) {
+func TestDocument_HasABarPerScriptSplitByCause(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	require.NoError(t, Page(&out, Report{Results: []Result{sampled()}, Valid: true, Warnings: []string{"<script>"}, Notes: []string{"machine", "a computer"}}))
-	page := out.String()
-	require.Equal(t, 2, strings.Count(page, "<svg"), "one saga a call, and many")
-	require.Equal(t, 10, strings.Count(page, `text-anchor="end"`))
-	require.Equal(t, 10*5, strings.Count(page, "<rect"), "a cause of less than nothing has no length")
-	require.Contains(t, page, "<title>lua 2.00 µs</title>")
-	require.Contains(t, page, "&lt;script&gt;")
-	require.NotContains(t, page, "http", "it needs no network")
-	require.NotContains(t, page, "NOT VALID")
-	out.Reset()
-	require.NoError(t, Page(&out, Report{}))
-	require.Contains(t, out.String(), "NOT VALID")
-}
-
-func TestNumber_HasThreeDigits(t *testing.T) {
-	t.Parallel()
-	for x, want := range map[float64]string{
-		0: "0", 0.001: "0", 0.123: "0.12", -1.5: "-1.50", 9.994: "9.99", 12.34: "12.3", 99.96: "100", 999.6: "1,000", 1234567: "1,234,567", -1234: "-1,234", -123: "-123",
-	} {
-		require.Equal(t, want, number(x), x)
+	d := Report{Results: []Result{sampled()}, Valid: true}.Document()
+	require.Empty(t, d.Verdict)
+	var charts []document.Chart
+	for _, p := range d.Parts {
+		if p.Chart != nil {
+			charts = append(append(charts, *p.Chart), p.More...)
+		}
 	}
+	require.Len(t, charts, 2, "one saga a call, and many")
+	for _, c := range charts {
+		require.Equal(t, []string{"save", "update", "complete", "reschedule", "claim"}, c.Bars)
+		require.Len(t, c.Series, len(causes))
+		require.InDelta(t, 2, c.Series[3].Points[0].Y, 1e-9, CauseLua)
+		require.Zero(t, c.Series[5].Points[0].Y, "a cause of less than nothing has no length")
+	}
+	require.NoError(t, d.Check())
+	require.Contains(t, Report{}.Document().Verdict, "NOT VALID")
 }

@@ -49,7 +49,9 @@ func BenchmarkRun(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			cfg := Default()
 			cfg.Targets = []Target{{URL: strings.TrimSpace(base) + "/bench/saga?steps=2&branches=empty"}}
-			cfg.Rate = rate
+			if rate > 0 {
+				cfg.Rate = Constant(rate)
+			}
 			cfg.Duration, cfg.Warmup = 2*time.Second, 200*time.Millisecond
 			cfg.Dir = b.TempDir()
 			var requests int64

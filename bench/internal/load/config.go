@@ -13,8 +13,13 @@ type Config struct {
 	Targets []Target    // hit in turn
 	Token   secret.Text // shown to them, if there is one
 
-	InFlight int     // closed loop: requests kept in flight
-	Rate     float64 // open loop: requests due per second; 0: closed loop
+	InFlight int // closed loop: requests kept in flight
+
+	// Rate makes an open loop: how many requests are due per second. The warm-up
+	// keeps the rate with which it begins.
+	Rate    Profile
+	Arrival Arrival // open loop: how they follow one another
+	Seed    uint64  // of Poisson arrivals, which it makes the same every time; 0: drawn
 	// MaxInFlight bounds the requests in flight of an open loop. A request that
 	// is due while so many are under way waits, and its latency says so.
 	MaxInFlight int
@@ -35,6 +40,9 @@ type Config struct {
 	// Progress is called about once a second, warm-up included. It may be nil,
 	// and must return quickly: no answer is taken while it runs.
 	Progress func(Progress)
+
+	// Watcher is told of every request; it may be nil.
+	Watcher Watcher
 }
 
 // Progress is how the run stands.
@@ -54,6 +62,7 @@ type Progress struct {
 func Default() Config {
 	return Config{
 		InFlight: 64,
+		Arrival:  ArrivalConstant,
 		// A second's worth of requests at 1,000/s. More would measure how the
 		// server copes with connections; the wait is in the latency anyway.
 		MaxInFlight: 1000,
@@ -67,11 +76,13 @@ func Default() Config {
 // Validate checks all but the targets; its error names the field and the limit.
 func (c Config) Validate() error {
 	switch {
-	case c.Rate < 0:
-		return fmt.Errorf("rate %v/s: must not be negative", c.Rate)
-	case c.Rate == 0 && c.InFlight < 1:
+	case c.Rate.Validate() != nil:
+		return c.Rate.Validate()
+	case c.open() && c.Arrival.Validate() != nil:
+		return c.Arrival.Validate()
+	case !c.open() && c.InFlight < 1:
 		return fmt.Errorf("in flight: %d, must be at least 1", c.InFlight)
-	case c.Rate > 0 && c.MaxInFlight < 1:
+	case c.open() && c.MaxInFlight < 1:
 		return fmt.Errorf("most in flight: %d, must be at least 1", c.MaxInFlight)
 	case c.Duration <= 0:
 		return fmt.Errorf("duration %v: must be more than 0", c.Duration)
@@ -83,7 +94,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-func (c Config) open() bool { return c.Rate > 0 }
+func (c Config) open() bool { return c.Rate.IsOpen() }
 
 // workers is how many requests may be in flight.
 func (c Config) workers() int {

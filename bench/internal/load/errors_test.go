@@ -70,7 +70,7 @@ func TestRun_ErrorsAreCountedByKind(t *testing.T) {
 			if kind == kindTimeout {
 				cfg.Timeout = 2 * time.Second
 			}
-			cfg.Rate, cfg.Duration = 50, 500*time.Millisecond // 25 requests, the third of which fails
+			cfg.Rate, cfg.Duration = Constant(50), 500*time.Millisecond // 25 requests, the third of which fails
 			res, err := Run(t.Context(), cfg)
 			require.NoError(t, err)
 			require.Equal(t, map[string]int64{kind: 1}, res.ErrorsByKind)
@@ -113,7 +113,7 @@ func TestRun_UntrustedCertificateIsAKindOfItsOwn(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	cfg := config(t, server.URL)
-	cfg.Rate, cfg.Duration = 50, 200*time.Millisecond
+	cfg.Rate, cfg.Duration = Constant(50), 200*time.Millisecond
 	res, err := Run(t.Context(), cfg)
 	require.NoError(t, err)
 	require.Positive(t, res.Requests)
@@ -161,9 +161,9 @@ func TestRun_WrongConfigIsRefused(t *testing.T) {
 		"some without": func(c *Config) {
 			c.Targets = []Target{{URL: "http://h", Submission: []byte(GIDPlaceholder)}, {URL: "http://h"}}
 		},
-		"rate -1":        func(c *Config) { c.Rate = -1 },
+		"rate -1":        func(c *Config) { c.Rate = Constant(-1) },
 		"in flight: 0":   func(c *Config) { c.InFlight = 0 },
-		"most in flight": func(c *Config) { c.Rate, c.MaxInFlight = 1, 0 },
+		"most in flight": func(c *Config) { c.Rate, c.MaxInFlight = Constant(1), 0 },
 		"duration 0s":    func(c *Config) { c.Duration = 0 },
 		"warm-up -1s":    func(c *Config) { c.Warmup = -time.Second },
 		"timeout 0s":     func(c *Config) { c.Timeout = 0 },

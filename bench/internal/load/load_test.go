@@ -197,7 +197,7 @@ func TestRun_OpenLoopSendsAtTheRateToAllTargets(t *testing.T) {
 	}
 	cfg := config(t, "")
 	cfg.Targets = targets
-	cfg.Rate = 333.3
+	cfg.Rate = Constant(333.3)
 	cfg.Duration = 600 * time.Millisecond
 	res, err := Run(t.Context(), cfg)
 	require.NoError(t, err)
@@ -229,7 +229,7 @@ func TestRun_LatencyFromTheDueTimeShowsAStall(t *testing.T) {
 		}
 		s.answer(w, store.StatusSucceeded)
 	}))
-	cfg.Rate = 500
+	cfg.Rate = Constant(500)
 	cfg.MaxInFlight = 4
 	cfg.Duration = time.Second
 	res, err := Run(t.Context(), cfg)
@@ -243,6 +243,19 @@ func TestRun_LatencyFromTheDueTimeShowsAStall(t *testing.T) {
 	require.Less(t, res.LateOwn, res.Late/4, "the cap on requests in flight held them back, not the generator")
 }
 
+// Requests that are late because nobody takes the results are the load generator's
+// own doing, even if as many as allowed are under way.
+func TestRun_AGeneratorThatDoesNotTakeItsResultsIsLateByItself(t *testing.T) {
+	t.Parallel()
+	var s sagas
+	cfg := config(t, serve(t, func(w http.ResponseWriter, _ *http.Request) { s.answer(w, store.StatusSucceeded) }))
+	cfg.Rate, cfg.MaxInFlight, cfg.Duration = Constant(1000), 100, intervalLength+500*time.Millisecond
+	cfg.Progress = func(Progress) { time.Sleep(400 * time.Millisecond) }
+	res, err := Run(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Greater(t, res.LateOwn, int64(50), "400 were due meanwhile, and 100 could go")
+}
+
 func TestRun_OverloadDropsAndAchievesLess(t *testing.T) {
 	t.Parallel()
 	var s sagas
@@ -250,7 +263,7 @@ func TestRun_OverloadDropsAndAchievesLess(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 		s.answer(w, store.StatusSucceeded)
 	}))
-	cfg.Rate = 1000
+	cfg.Rate = Constant(1000)
 	cfg.MaxInFlight = 2
 	res, err := Run(t.Context(), cfg)
 	require.NoError(t, err)
@@ -297,7 +310,7 @@ func TestRun_InterruptOfASlowOpenLoopIsHeard(t *testing.T) {
 		s.answer(w, store.StatusSucceeded)
 		time.AfterFunc(50*time.Millisecond, interrupt)
 	}))
-	cfg.Rate = 1.0 / 3600
+	cfg.Rate = Constant(1.0 / 3600)
 	cfg.Duration = 2 * time.Hour
 	res, err := Run(ctx, cfg)
 	require.NoError(t, err)
@@ -311,7 +324,7 @@ func TestRun_ProgressIsTold(t *testing.T) {
 	var s sagas
 	var told []Progress
 	cfg := config(t, serve(t, func(w http.ResponseWriter, _ *http.Request) { s.answer(w, store.StatusSucceeded) }))
-	cfg.Rate = 100
+	cfg.Rate = Constant(100)
 	cfg.Duration = intervalLength + 200*time.Millisecond
 	cfg.Progress = func(p Progress) { told = append(told, p) }
 	res, err := Run(t.Context(), cfg)

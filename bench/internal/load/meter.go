@@ -1,6 +1,7 @@
 package load
 
 import (
+	"math"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -13,7 +14,8 @@ import (
 // meter turns results into numbers. It is used by one goroutine.
 type meter struct {
 	res      Result
-	pacer    *openPacer           // nil in a closed loop
+	schedule *schedule            // nil in a closed loop
+	arrivals *arrivals            // of it
 	shortest time.Duration        // service time of an acknowledged saga
 	last     time.Time            // answer
 	log      *report.HistogramLog // of the intervals; nil while warming up
@@ -24,7 +26,9 @@ type meter struct {
 	from     time.Time
 }
 
-func newMeter(cfg Config, began time.Time, pacer *openPacer) *meter {
+// newMeter is for results of requests that were sent from began on, in a closed
+// loop or, with a schedule, an open one.
+func newMeter(inFlight int, began time.Time, s *schedule) *meter {
 	m := &meter{
 		res: Result{
 			Began:        began,
@@ -32,26 +36,26 @@ func newMeter(cfg Config, began time.Time, pacer *openPacer) *meter {
 			Latency:      report.NewHistogram(),
 			Service:      report.NewHistogram(),
 			mode:         report.Closed,
-			inFlight:     cfg.workers(),
+			inFlight:     inFlight,
 		},
-		pacer:    pacer,
 		last:     began,
 		interval: report.NewHistogram(),
 		from:     began,
 	}
-	if cfg.open() {
-		m.res.mode, m.res.offered = report.Open, &cfg.Rate
+	if s != nil {
+		m.res.mode, m.schedule, m.arrivals = report.Open, s, s.arrivals()
 	}
 	return m
 }
 
-// add counts one result; kind is empty for an acknowledged saga.
-func (m *meter) add(r *vegeta.Result, outcome store.Status, kind string) {
+// add counts one result, and says how long after it was due it was sent; kind is
+// empty for an acknowledged saga.
+func (m *meter) add(r *vegeta.Result, outcome store.Status, kind string) (late time.Duration) {
 	m.res.Requests++
 	if end := r.End(); end.After(m.last) {
 		m.last = end
 	}
-	late := m.late(r)
+	late = m.late(r)
 	if late > report.LateAfter {
 		m.res.Late++
 	}
@@ -59,7 +63,7 @@ func (m *meter) add(r *vegeta.Result, outcome store.Status, kind string) {
 	case kind != "":
 		m.res.Errors++
 		m.res.ErrorsByKind[kind]++
-		return
+		return late
 	case outcome == store.StatusSucceeded:
 		m.res.Succeeded++
 	default:
@@ -72,14 +76,15 @@ func (m *meter) add(r *vegeta.Result, outcome store.Status, kind string) {
 		m.res.Clamped++
 	}
 	record(m.res.Service, r.Latency)
+	return late
 }
 
 // late is how long after it was due a request was sent.
 func (m *meter) late(r *vegeta.Result) time.Duration {
-	if m.pacer == nil {
+	if m.arrivals == nil {
 		return 0
 	}
-	return max(0, r.Timestamp.Sub(m.res.Began)-m.pacer.due(r.Seq))
+	return max(0, r.Timestamp.Sub(m.res.Began)-m.arrivals.due(r.Seq))
 }
 
 func record(h *hdrhistogram.Histogram, d time.Duration) (clamped bool) {
@@ -107,15 +112,24 @@ func (m *meter) endInterval(now time.Time) (report.Interval, error) {
 	return i, err
 }
 
-// finish completes the result. Sending went on until stopped, from the start.
-func (m *meter) finish(cfg Config, stopped time.Duration) Result {
+// finish completes the result. Sending went on until stopped, from the start;
+// lateFull requests were late because as many as allowed were in flight.
+func (m *meter) finish(stopped time.Duration, lateFull int64) {
 	m.res.Elapsed = m.last.Sub(m.res.Began)
-	m.res.AchievedPerS = achieved(m.res.Intervals, m.res.Began, cfg.Rate, m.shortest)
-	if m.pacer != nil {
-		m.res.LateOwn = max(0, m.res.Late-m.pacer.lateFull)
-		m.res.Dropped = max(0, m.pacer.scheduled(stopped)-m.res.Requests)
+	acknowledged, took := most(m.res.Intervals, m.res.Began)
+	if m.schedule == nil {
+		m.res.AchievedPerS = perSecond(acknowledged, took)
+		return
 	}
-	return m.res
+	offered := m.schedule.offeredPerS(stopped)
+	m.res.offered = &offered
+	m.res.LateOwn = max(0, m.res.Late-lateFull)
+	m.res.Dropped = max(0, m.schedule.before(stopped)-m.res.Requests)
+	if acknowledged > 0 {
+		share := float64(m.res.Sagas()) / float64(m.res.Requests)
+		span, gap := m.schedule.span(int64(math.Round(acknowledged / share)))
+		m.res.AchievedPerS = perSecond(offered*share*span.Seconds(), took+gap-m.shortest)
+	}
 }
 
 // mostFrequent is the kind of error that came most often.

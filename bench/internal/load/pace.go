@@ -2,7 +2,6 @@ package load
 
 import (
 	"context"
-	"sort"
 	"sync/atomic"
 	"time"
 
@@ -11,9 +10,9 @@ import (
 	"sagabench/bench/internal/report"
 )
 
-// openPacer is the open loop: request i is due i/rate after the start, whatever
-// the answers do. vegeta's own constant pacer rounds the interval to
-// nanoseconds, keeps the due times to itself and sleeps through an interrupt.
+// openPacer is the open loop: requests are sent when they are due, whatever the
+// answers do. vegeta's own constant pacer rounds the interval to nanoseconds,
+// keeps the due times to itself and sleeps through an interrupt.
 //
 // Timers overshoot by up to about 1 ms, by half of that on average: Go waits for
 // them in whole milliseconds. That is part of the latency from the due time, and
@@ -21,10 +20,9 @@ import (
 type openPacer struct {
 	ctx      context.Context
 	began    time.Time
-	duration time.Duration
-	rate     float64
-	cap      uint64        // requests that may be in flight
-	answered atomic.Uint64 // raised by whoever takes the results
+	arrivals *arrivals
+	cap      uint64         // requests that may be in flight
+	ended    *atomic.Uint64 // requests that are not in flight any more
 
 	// full is true from the moment that the cap was seen to hold requests
 	// back until they are on time again: lateness then is the system's.
@@ -36,8 +34,8 @@ var _ vegeta.Pacer = (*openPacer)(nil)
 
 // Pace implements vegeta.Pacer. It waits itself, so that an interrupt is heard.
 func (p *openPacer) Pace(_ time.Duration, hits uint64) (wait time.Duration, stop bool) {
-	due := p.due(hits)
-	if due >= p.duration {
+	due := p.arrivals.due(hits)
+	if due >= p.arrivals.planned {
 		return 0, true
 	}
 	switch late := time.Since(p.began) - due; {
@@ -50,7 +48,7 @@ func (p *openPacer) Pace(_ time.Duration, hits uint64) (wait time.Duration, stop
 	case late > report.LateAfter:
 		// Nearly full counts as full: a worker that has just answered and not
 		// yet taken the next request is not a free one.
-		if inFlight := hits - p.answered.Load(); inFlight >= p.cap-p.cap/10 {
+		if inFlight := hits - p.ended.Load(); inFlight >= p.cap-p.cap/10 {
 			p.full = true
 		}
 		if p.full {
@@ -61,15 +59,6 @@ func (p *openPacer) Pace(_ time.Duration, hits uint64) (wait time.Duration, stop
 }
 
 // Rate implements vegeta.Pacer.
-func (p *openPacer) Rate(time.Duration) float64 { return p.rate }
-
-// due is when request i has to be sent, from the start.
-func (p *openPacer) due(i uint64) time.Duration {
-	return time.Duration(float64(i) / p.rate * float64(time.Second))
-}
-
-// scheduled is how many requests are due within the first elapsed.
-func (p *openPacer) scheduled(elapsed time.Duration) int64 {
-	most := int(elapsed.Seconds()*p.rate) + 2 // whatever the rounding
-	return int64(sort.Search(most, func(i int) bool { return p.due(uint64(i)) >= elapsed }))
+func (p *openPacer) Rate(elapsed time.Duration) float64 {
+	return p.arrivals.profile.rate(elapsed, p.arrivals.planned)
 }

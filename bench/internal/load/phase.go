@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
@@ -26,16 +27,24 @@ type phase struct {
 	journal   *journal
 	files     *files // nil while warming up
 	meter     *meter
-	open      *openPacer // nil in a closed loop
+	watcher   Watcher
+	ended     atomic.Uint64 // requests that were sent and are not in flight any more
+	schedule  *schedule     // nil in a closed loop
+	open      *openPacer    // likewise
 }
 
-// newPhase begins a phase: its requests are due from now.
-func newPhase(ctx context.Context, cfg Config, planned time.Duration, t *transport, j *journal) *phase {
-	p := &phase{cfg: cfg, planned: planned, began: time.Now(), stopped: planned, gids: cfg.newGIDs(), transport: t, journal: j}
-	if cfg.open() {
-		p.open = &openPacer{ctx: ctx, began: p.began, duration: planned, rate: cfg.Rate, cap: uint64(cfg.workers())}
+// newPhase begins a phase: its requests are due from now, in an open loop at the
+// rate of the profile.
+func newPhase(ctx context.Context, cfg Config, profile Profile, planned time.Duration, t *transport, j *journal) *phase {
+	p := &phase{cfg: cfg, planned: planned, began: time.Now(), stopped: planned, gids: cfg.newGIDs(), transport: t, journal: j, watcher: cfg.watcher()}
+	var rate func(time.Duration) float64
+	if profile.IsOpen() {
+		p.schedule = cfg.schedule(profile, planned)
+		p.open = &openPacer{ctx: ctx, began: p.began, arrivals: p.schedule.arrivals(), cap: uint64(cfg.workers()), ended: &p.ended}
+		rate = p.open.Rate
 	}
-	p.meter = newMeter(cfg, p.began, p.open)
+	p.watcher.Begins(rate)
+	p.meter = newMeter(cfg.workers(), p.began, p.schedule)
 	return p
 }
 
@@ -44,7 +53,7 @@ func newPhase(ctx context.Context, cfg Config, planned time.Duration, t *transpo
 func (p *phase) run(ctx context.Context) (err error) {
 	attacker := vegeta.NewAttacker(
 		vegeta.MaxWorkers(uint64(p.cfg.workers())),
-		vegeta.Client(&http.Client{Transport: &submitter{p.gids, p.transport}}),
+		vegeta.Client(&http.Client{Transport: p.sender()}),
 		vegeta.Redirects(vegeta.NoFollow),
 	)
 	var pacer vegeta.Pacer = vegeta.Rate{} // closed loop: as soon as a worker is free
@@ -79,15 +88,36 @@ func (p *phase) run(ctx context.Context) (err error) {
 		}
 	}
 	_, failed := p.meter.endInterval(time.Now())
+	var lateFull int64
+	if p.open != nil {
+		lateFull = p.open.lateFull
+	}
+	p.meter.finish(p.stopped, lateFull)
+	p.watcher.Ends(p.meter.res.Dropped)
 	return errors.Join(err, failed)
 }
 
+// sender counts the requests on their way. What has been answered is not in flight,
+// even if nobody has got round to taking the result yet: that would be the load
+// generator's own doing.
+func (p *phase) sender() http.RoundTripper {
+	next := &submitter{p.gids, p.transport}
+	return roundTrip(func(req *http.Request) (*http.Response, error) {
+		p.watcher.Sends()
+		defer p.ended.Add(1)
+		return next.RoundTrip(req)
+	})
+}
+
+// roundTrip is a function as a http.RoundTripper.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
 func (p *phase) take(r *vegeta.Result) error {
-	if p.open != nil {
-		p.open.answered.Add(1)
-	}
 	outcome, gid, kind := classify(r, p.gids.of(r.Seq))
-	p.meter.add(r, outcome, kind)
+	late := p.meter.add(r, outcome, kind)
+	p.watcher.Answered(Answer{outcome, kind, r.Latency + late, r.Latency, late > report.LateAfter})
 	if kind == "" {
 		if err := p.journal.add(outcome, gid); err != nil {
 			return err

@@ -33,7 +33,7 @@ type Result struct {
 	Clamped int64                   // latencies beyond report.HighestUS, recorded as that
 
 	Intervals    []report.Interval // about one a second
-	AchievedPerS float64           // see achieved
+	AchievedPerS float64           // see Load
 	Acknowledged int64             // sagas in the journal, warm-up included
 
 	mode     string
@@ -46,6 +46,13 @@ type Result struct {
 func (r Result) Sagas() int64 { return r.Succeeded + r.Failed }
 
 // Load is the part of the summary that says what was sent.
+//
+// The achieved rate is that at which sagas were acknowledged, over the time that
+// the first 99% took. In an open loop it is the offered rate, less by as much as
+// those took longer than they were scheduled for, so that a system that keeps up
+// has achieved what was offered, however the rate changes. The answers trail the
+// sends by the service time, which does not count as longer: the shortest one is
+// taken off.
 func (r Result) Load() report.Load {
 	l := report.Load{
 		Mode:         r.mode,
@@ -62,35 +69,31 @@ func (r Result) Load() report.Load {
 	return l
 }
 
-// achieved is the rate at which sagas were acknowledged, in sagas per second:
-// the time is that which the first 99% took, so that a straggler at the end
-// does not count as a lower rate. In an open loop the answers trail the sends by
-// the service time, so the shortest one is taken off: a slow system that keeps
-// up has achieved what was offered.
-func achieved(intervals []report.Interval, began time.Time, openRate float64, shortest time.Duration) float64 {
+// most is how many sagas 99% of those acknowledged were, and when the last of
+// them was, from the start: a straggler at the end is not to count as a lower
+// rate.
+func most(intervals []report.Interval, began time.Time) (sagas float64, took time.Duration) {
 	var total int64
 	for _, i := range intervals {
 		total += i.Acknowledged
 	}
-	if total == 0 {
-		return 0
-	}
-	wanted := math.Ceil(0.99 * float64(total))
+	sagas = math.Ceil(0.99 * float64(total))
 	seen := 0.0
 	for _, i := range intervals {
 		n := float64(i.Acknowledged)
-		if seen+n < wanted {
-			seen += n
-			continue
+		if n > 0 && seen+n >= sagas {
+			// Within its interval the answer's time is taken to be proportional.
+			return sagas, i.Start.Sub(began) + time.Duration((sagas-seen)/n*float64(i.Length))
 		}
-		// Within its interval the answer's time is taken to be proportional.
-		took := i.Start.Sub(began) + time.Duration((wanted-seen)/n*float64(i.Length))
-		if openRate > 0 {
-			// Of n requests the first is due at 0 and the last n-1 intervals
-			// later, so one more is the time that they stand for.
-			took += time.Duration(float64(time.Second)/openRate) - shortest
-		}
-		return math.Round(wanted/took.Seconds()*1000) / 1000
+		seen += n
 	}
-	return 0
+	return 0, 0
+}
+
+// perSecond is a rate to a thousandth; 0 in no time.
+func perSecond(n float64, in time.Duration) float64 {
+	if in <= 0 {
+		return 0
+	}
+	return math.Round(n/in.Seconds()*1000) / 1000
 }

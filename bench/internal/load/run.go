@@ -72,7 +72,7 @@ func Run(ctx context.Context, cfg Config) (res Result, err error) {
 var errAllFailed = errors.New("no saga was acknowledged")
 
 func warmUp(ctx context.Context, cfg Config, t *transport, j *journal) error {
-	p := newPhase(ctx, cfg, cfg.Warmup, t, j)
+	p := newPhase(ctx, cfg, cfg.Rate.first(), cfg.Warmup, t, j)
 	if err := p.run(ctx); err != nil {
 		return err
 	}
@@ -83,13 +83,13 @@ func warmUp(ctx context.Context, cfg Config, t *transport, j *journal) error {
 }
 
 func measure(ctx context.Context, cfg Config, t *transport, j *journal) (Result, error) {
-	p := newPhase(ctx, cfg, cfg.Duration, t, j)
+	p := newPhase(ctx, cfg, cfg.Rate, cfg.Duration, t, j)
 	files, err := createFiles(cfg.Dir, p.began)
 	if err != nil {
 		return Result{}, err
 	}
 	p.files, p.meter.log = files, files.log
 	err = p.run(ctx)
-	res := p.meter.finish(cfg, p.stopped)
+	res := p.meter.res
 	return res, errors.Join(err, files.close(res.Service, p.began, p.began.Add(res.Elapsed)))
 }

@@ -26,7 +26,8 @@
 //     [Usage].Failures. A counter that went backwards, or a server that is not
 //     the one it was, counts as not had.
 //   - What the probe does itself is either not in the interval (/metrics, which
-//     may cost an app server milliseconds, is read before and after it), or
+//     may cost an app server milliseconds, is read before and after it, and in it
+//     once in five seconds, which is 0.03 µs per saga at 10,000 a second), or
 //     subtracted (the bytes of INFO), or negligible: an INFO with all that is
 //     needed costs a Redis 7 about 35 to 55 µs of CPU and is asked for twice, the
 //     one for the timeline 20 µs once a second. In a run of 100,000 sagas that is

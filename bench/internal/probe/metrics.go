@@ -17,6 +17,8 @@ const (
 	metricRoundTrips = "sagabench_store_round_trips_total"
 	metricFsyncs     = "sagabench_store_fsyncs_total"
 	metricCPU        = "process_cpu_seconds_total"
+	metricBatches    = "sagabench_store_batch_changes"         // a histogram
+	metricCalls      = "sagabench_store_call_duration_seconds" // likewise
 )
 
 // appMetrics are totals over all app servers; what one of them does not have is
@@ -24,10 +26,12 @@ const (
 type appMetrics struct {
 	roundTrips, fsyncs *float64
 	cpu                *float64 // seconds
+	changes, calls     *float64 // written to the store, and how many times it was called for that
+	callSeconds        *float64 // that these calls took
 }
 
 func readMetrics(ctx context.Context, urls []string, token secret.Text) (*appMetrics, error) {
-	sum := &appMetrics{new(float64), new(float64), new(float64)}
+	sum := &appMetrics{new(float64), new(float64), new(float64), new(float64), new(float64), new(float64)}
 	for _, url := range urls {
 		families, err := scrape(ctx, url, token)
 		if err != nil {
@@ -44,8 +48,35 @@ func readMetrics(ctx context.Context, urls []string, token secret.Text) (*appMet
 				**total += value(family)
 			}
 		}
+		sum.addBatches(families[metricBatches])
+		sum.addCalls(families[metricCalls])
 	}
 	return sum, nil
+}
+
+func (a *appMetrics) addBatches(family *dto.MetricFamily) {
+	if family == nil {
+		a.changes, a.calls = nil, nil
+	}
+	if a.changes == nil {
+		return
+	}
+	for _, m := range family.GetMetric() {
+		*a.changes += m.GetHistogram().GetSampleSum()
+		*a.calls += float64(m.GetHistogram().GetSampleCount())
+	}
+}
+
+func (a *appMetrics) addCalls(family *dto.MetricFamily) {
+	if family == nil {
+		a.callSeconds = nil
+	}
+	if a.callSeconds == nil {
+		return
+	}
+	for _, m := range family.GetMetric() {
+		*a.callSeconds += m.GetHistogram().GetSampleSum()
+	}
 }
 
 func scrape(ctx context.Context, url string, token secret.Text) (map[string]*dto.MetricFamily, error) {

@@ -32,6 +32,7 @@ type mysqlCounts struct {
 	statements        int64
 	deleted           int64 // rows
 	fsyncs            int64
+	lockTime          int64 // ms that transactions waited for a row's lock
 	noFsyncs          error // why they are not known
 	size              int64 // of the tables, in bytes
 	noSize            error
@@ -97,7 +98,7 @@ func (m *mysqlServer) end(ctx context.Context) (err error) {
 func (m *mysqlServer) look(ctx context.Context) (*mysqlCounts, error) {
 	got := m.traffic.got.Load()
 	status, err := m.values(ctx, "SHOW GLOBAL STATUS WHERE Variable_name IN "+
-		"('Bytes_received', 'Bytes_sent', 'Questions', 'Handler_delete', 'Innodb_data_fsyncs', 'Syncs')")
+		"('Bytes_received', 'Bytes_sent', 'Questions', 'Handler_delete', 'Innodb_data_fsyncs', 'Innodb_row_lock_time', 'Syncs')")
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +130,8 @@ func parseStatus(status, settings map[string]string) (*mysqlCounts, error) {
 		deleted:    n.whole("Handler_delete"),
 		// By InnoDB, of its log and its tables; and of MariaDB by the rest of the
 		// server, of the binlog above all.
-		fsyncs: n.whole("Innodb_data_fsyncs") + n.optional("Syncs"),
+		fsyncs:   n.whole("Innodb_data_fsyncs") + n.optional("Syncs"),
+		lockTime: n.whole("Innodb_row_lock_time"),
 	}
 	switch {
 	case settings["innodb_flush_method"] == "O_DSYNC" || settings["innodb_log_file_write_through"] == "ON":
@@ -183,6 +185,10 @@ func (m *mysqlServer) used() storeUse {
 	} else if n := u.grown("fsyncs", b.fsyncs, a.fsyncs); n != nil {
 		fsyncs := float64(*n)
 		u.fsyncs = &fsyncs
+	}
+	if ms := u.grown("waits for locks", b.lockTime, a.lockTime); ms != nil {
+		seconds := float64(*ms) / 1000
+		u.lockTime = &seconds
 	}
 	switch noSize := cmp.Or(b.noSize, a.noSize); {
 	case noSize != nil:

@@ -228,7 +228,7 @@ func TestUsage_ProcessesAreMeasured(t *testing.T) {
 	last := u.Timeline[len(u.Timeline)-1]
 	require.NotNil(t, last.AppCores)
 	require.NotNil(t, last.LoadCores)
-	require.Greater(t, *last.AppMemory, int64(1<<20))
+	require.Greater(t, *last.AppMemoryBytes, int64(1<<20))
 
 	e := u.Evidence()
 	require.InDelta(t, *u.AppCPU/u.Elapsed.Seconds(), *e.AppCores, 1e-9)
@@ -276,6 +276,10 @@ process_cpu_seconds_total N
 sagabench_saga_duration_seconds_bucket{le="+Inf"} 3
 sagabench_saga_duration_seconds_sum 1
 sagabench_saga_duration_seconds_count 3
+# TYPE sagabench_store_call_duration_seconds histogram
+sagabench_store_call_duration_seconds_bucket{le="+Inf"} 3
+sagabench_store_call_duration_seconds_sum N
+sagabench_store_call_duration_seconds_count 3
 `
 
 func TestUsage_MetricsOfAllAppServersAreAdded(t *testing.T) {
@@ -286,10 +290,45 @@ func TestUsage_MetricsOfAllAppServersAreAdded(t *testing.T) {
 	require.InDelta(t, 42, *u.StoreRoundTrips, 1e-9)
 	require.InDelta(t, 21, *u.StoreFsyncs, 1e-9)
 	require.InDelta(t, 21, *u.AppCPU, 1e-9, "there is no process to ask")
+	require.InDelta(t, 21, *u.StoreCallTime, 1e-9)
+	require.InEpsilon(t, 21/u.Elapsed.Seconds(), *u.Evidence().StoreCallsBusy, 1e-9)
+	require.NotNil(t, u.Evidence().NetworkBytesPerS)
+	require.Nil(t, u.Evidence().StoreLockWaits)
 	require.Nil(t, u.StoreCPU)
 	cost := u.PerSaga(1000)
 	require.InDelta(t, 0.042, *cost.StoreRoundTrips, 1e-9)
 	require.InDelta(t, 21_000, *cost.AppCPUUS, 1e-9)
+}
+
+func TestUsage_TimelineHasTheBatchesNowAndThen(t *testing.T) {
+	t.Parallel()
+	var looks atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("name[]") == metricBatches {
+			looks.Add(1)
+		}
+		n := looks.Load()
+		fmt.Fprintf(w, "# TYPE %s histogram\n%s_sum %d\n%s_count %d\n", metricBatches, metricBatches, 100+12*n, metricBatches, 7+3*n)
+	}))
+	t.Cleanup(server.Close)
+	cfg := Default()
+	cfg.AppMetrics = []string{server.URL}
+	cfg.Every, cfg.Timeout = 10*time.Millisecond, time.Minute
+	s := begin(t, cfg)
+	require.Eventually(t, func() bool { return looks.Load() >= 10 }, 20*time.Second, 5*time.Millisecond)
+	line := end(t, s).Timeline
+	require.GreaterOrEqual(t, len(line), 9*batchesEvery)
+	known := 0
+	for i, m := range line {
+		if m.Batch == nil {
+			continue
+		}
+		known++
+		require.Zero(t, (i+1)%batchesEvery, i)
+		require.InDelta(t, 4, *m.Batch, 1e-9, "12 changes by 3 calls")
+	}
+	require.Positive(t, known)
+	require.Nil(t, batch(&appMetrics{}, &appMetrics{}))
 }
 
 func TestUsage_MetricThatOneServerLacksIsUnknown(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"sagabench/bench/internal/report"
 	"sagabench/internal/secret"
 )
 
@@ -18,7 +19,9 @@ type Config struct {
 
 	Store Server
 
-	Every   time.Duration // of the timeline; 0: none
+	Every time.Duration       // of the timeline; 0: none
+	Watch func(report.Moment) // told of each of its moments; may be nil, and must return quickly
+
 	Timeout time.Duration // for one look at a server; 0: that of Default
 }
 
@@ -34,7 +37,7 @@ type Sampler struct {
 	store storeServer // nil: there is none
 
 	before, after snapshot
-	moments       []Moment
+	moments       []report.Moment
 	stop          context.CancelFunc
 	timeline      sync.WaitGroup
 }
@@ -107,6 +110,7 @@ type snapshot struct {
 	own      ownUse
 	app      *float64 // CPU seconds of the app's processes
 	host     *hostTimes
+	links    map[string]link
 	metrics  *appMetrics
 	failures []error
 }
@@ -120,6 +124,9 @@ func (s *snapshot) readProcesses(ctx context.Context, sampler *Sampler) {
 	host, err := readHost(ctx)
 	s.fail("the CPU of this machine", err)
 	s.host = host
+	links, err := readLinks(ctx, interfaces)
+	s.fail("the network of this machine", err)
+	s.links = links
 	s.at = time.Now()
 	own, err := readOwnUse()
 	s.fail("the CPU of the load generator", err)

@@ -50,6 +50,7 @@ type storeUse struct {
 	cpu                              *float64
 	bytesIn, bytesOut, memory, calls *int64
 	fsyncs                           *float64
+	lockTime                         *float64 // seconds
 	oneCore                          bool
 	failures                         []error
 }

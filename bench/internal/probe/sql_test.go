@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -107,6 +108,31 @@ func TestUsage_MySQLCostsAreThoseOfTheClients(t *testing.T) {
 		require.Len(t, u.Failures, 1)
 		require.Contains(t, u.Failures[0], "too little to tell")
 		require.False(t, u.Evidence().StoreOneCore)
+	})
+	t.Run("waits for a row's lock", func(t *testing.T) {
+		execute(t, k.db, insert)
+		s := begin(t, k.config())
+		execute(t, k.db, "BEGIN")
+		execute(t, k.db, "UPDATE place.saga SET body = '' WHERE id = 1")
+		var waiting sync.WaitGroup
+		for range 2 {
+			other := openDB(t, "mysql", k.server.DSN(""))
+			waiting.Go(func() { _, _ = other.ExecContext(t.Context(), "UPDATE place.saga SET body = 'x' WHERE id = 1") })
+		}
+		var name, n string
+		waits := func() bool {
+			row := k.db.QueryRowContext(t.Context(), "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
+			return row.Scan(&name, &n) == nil && n == "2"
+		}
+		require.Eventually(t, waits, 20*time.Second, time.Millisecond)
+		began := time.Now()
+		require.Eventually(t, func() bool { return time.Since(began) > 200*time.Millisecond }, 20*time.Second, time.Millisecond)
+		execute(t, k.db, "COMMIT")
+		waiting.Wait()
+		u := finish(t, s)
+		require.InDelta(t, 2*time.Since(began).Seconds(), *u.StoreLockTime, 0.4)
+		require.Greater(t, *u.StoreLockTime, 0.35)
+		require.InEpsilon(t, *u.StoreLockTime/u.Elapsed.Seconds(), *u.Evidence().StoreLockWaits, 1e-9)
 	})
 	t.Run("size and CPU", func(t *testing.T) {
 		execute(t, k.db, fmt.Sprintf(k.makeWide, 10_000))
@@ -214,7 +240,7 @@ func TestParseStatus_SaysWhenSyncsAreNotCounted(t *testing.T) {
 	t.Parallel()
 	type values = map[string]string
 	parse := func(syncs, method, binlog string) *mysqlCounts {
-		status := values{"Bytes_received": "1", "Bytes_sent": "2", "Questions": "3", "Handler_delete": "4", "Innodb_data_fsyncs": "5"}
+		status := values{"Bytes_received": "1", "Bytes_sent": "2", "Questions": "3", "Handler_delete": "4", "Innodb_data_fsyncs": "5", "Innodb_row_lock_time": "6"}
 		if syncs != "" {
 			status["Syncs"] = syncs
 		}

@@ -22,12 +22,20 @@ type Usage struct {
 	StoreRoundTrips             *float64
 	StoreFsyncs                 *float64
 
+	// Seconds that calls of the app took, and that transactions waited for a row's
+	// lock, all added up.
+	StoreCallTime, StoreLockTime *float64
+
+	// Between this machine and others, both ways; and of its link that was nearest to
+	// its speed.
+	NetworkBytesPerS, NetworkShare *float64
+
 	// Shares of this machine's CPU time.
 	HostBusy, BusiestCore, HostSteal *float64
 
-	GCPause  time.Duration // of this process
-	Timeline []Moment
-	Failures []string // what could not be measured, and why
+	GCPause  time.Duration   // of this process
+	Timeline []report.Moment // by the time since Begin; what was done meanwhile is left to fill in
+	Failures []string        // what could not be measured, and why
 
 	storeOneCore bool // a Redis runs its commands on one core
 }
@@ -44,10 +52,12 @@ func (s *Sampler) Usage() Usage {
 	load := (a.own.cpu - b.own.cpu).Seconds()
 	u.LoadCPU = &load
 	u.HostBusy, u.BusiestCore, u.HostSteal = a.host.since(b.host)
+	u.NetworkBytesPerS, u.NetworkShare = networkUse(b.links, a.links, u.Elapsed)
 	failures := slices.Concat(b.failures, a.failures)
 	if b.metrics != nil && a.metrics != nil {
 		u.StoreRoundTrips = difference(b.metrics.roundTrips, a.metrics.roundTrips)
 		u.StoreFsyncs = difference(b.metrics.fsyncs, a.metrics.fsyncs)
+		u.StoreCallTime = difference(b.metrics.callSeconds, a.metrics.callSeconds)
 		if len(s.app) == 0 {
 			u.AppCPU = difference(b.metrics.cpu, a.metrics.cpu)
 		}
@@ -69,6 +79,7 @@ func (u *Usage) addStore(used storeUse) {
 	u.StoreCPU, u.storeOneCore = used.cpu, used.oneCore
 	u.StoreBytesIn, u.StoreBytesOut = used.bytesIn, used.bytesOut
 	u.StoreMemory, u.StoreCalls = used.memory, used.calls
+	u.StoreLockTime = used.lockTime
 	if used.fsyncs != nil {
 		u.StoreFsyncs = used.fsyncs
 	}
@@ -127,15 +138,22 @@ func (u Usage) Evidence() report.Evidence {
 		return cores(&zero, total, u.Elapsed.Seconds())
 	}
 	return report.Evidence{
-		LoadCores:       perSecond(u.LoadCPU),
-		AppCores:        perSecond(u.AppCPU),
-		StoreCores:      perSecond(u.StoreCPU),
+		Resources: report.Resources{
+			LoadCores:       perSecond(u.LoadCPU),
+			AppCores:        perSecond(u.AppCPU),
+			StoreCores:      perSecond(u.StoreCPU),
+			StoreOneCore:    u.storeOneCore,
+			HostBusy:        u.HostBusy,
+			BusiestCore:     u.BusiestCore,
+			HostSteal:       u.HostSteal,
+			StoreFsyncsPerS: perSecond(u.StoreFsyncs),
+
+			StoreCallsBusy:   perSecond(u.StoreCallTime),
+			StoreLockWaits:   perSecond(u.StoreLockTime),
+			NetworkBytesPerS: u.NetworkBytesPerS,
+			NetworkShare:     u.NetworkShare,
+		},
 		LoadCoresUsable: runtime.GOMAXPROCS(0),
-		StoreOneCore:    u.storeOneCore,
-		StoreFsyncsPerS: perSecond(u.StoreFsyncs),
-		HostBusy:        u.HostBusy,
-		BusiestCore:     u.BusiestCore,
-		HostSteal:       u.HostSteal,
 		GCPause:         u.GCPause,
 		Failures:        u.Failures,
 	}

@@ -1,7 +1,8 @@
 // Package report is what a run leaves behind: the [Summary] with its fixed
-// JSON keys, the files of a result directory, and the words and the page that
-// show both to people. It also judges: [Judge] says whether a result may be
-// believed, and why not.
+// JSON keys, or the [CapacitySummary] of a search, the files of a result directory,
+// and the words and the charts that show both to people, one by one or
+// [SideBySide]. It also judges: [Judge] says whether a result may be believed, and
+// why not. And it puts together what several load hosts measured: see [Merge].
 //
 // What it guarantees:
 //
@@ -12,5 +13,5 @@
 //     [Write] wrote.
 //
 // Measuring is left to packages load and probe, the audit of the store to
-// package audit.
+// package audit, laying out to package document.
 package report

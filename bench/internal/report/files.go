@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"sagabench/internal/document"
 )
 
 // The files of a result directory. The first three are written while the run
@@ -19,11 +21,12 @@ const (
 	FileSummary      = "summary.json"
 	FilePercentiles  = "latency.hgrm" // percentiles of the latency in milliseconds
 	FilePage         = "report.html"
+	FileMarkdown     = "report.md" // the same
 )
 
-// Write puts summary.json, latency.hgrm and report.html into the directory, the
-// latter two with what its latency.hlog holds; without that file there is no
-// latency.hgrm, and no curves on the page.
+// Write puts summary.json, latency.hgrm, report.html and report.md into the
+// directory, all but the first with what its latency.hlog holds; without that file
+// there is no latency.hgrm, and no curve of the percentiles.
 func Write(dir string, s Summary) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("make the result directory: %w", err)
@@ -44,28 +47,27 @@ func Write(dir string, s Summary) error {
 	if err := WriteFile(dir, FileSummary, func(w io.Writer) error { return WriteJSON(w, s) }); err != nil {
 		return err
 	}
-	return WriteFile(dir, FilePage, func(w io.Writer) error { return HTML(w, s, rec) })
+	return WritePages(dir, s.Document(rec, ""))
 }
 
-// Read returns the summary and the histograms of a result directory. A
+// WritePages puts report.html and report.md into the directory.
+func WritePages(dir string, d document.Document) error {
+	return errors.Join(
+		WriteFile(dir, FilePage, func(w io.Writer) error { return document.HTML(w, d) }),
+		WriteFile(dir, FileMarkdown, func(w io.Writer) error { return document.Markdown(w, d) }))
+}
+
+// Read returns the summary and the histograms of a run's result directory. A
 // directory without latency.hlog gives an empty Recording.
 func Read(dir string) (Summary, Recording, error) {
-	var s Summary
-	text, err := os.ReadFile(filepath.Join(dir, FileSummary))
+	r, err := ReadResult(dir)
 	if err != nil {
-		return s, Recording{}, fmt.Errorf("read the result: %w", err)
+		return Summary{}, Recording{}, err
 	}
-	if err := json.Unmarshal(text, &s); err != nil {
-		return s, Recording{}, fmt.Errorf("read %s: %w", filepath.Join(dir, FileSummary), err)
+	if r.Run == nil {
+		return Summary{}, Recording{}, fmt.Errorf("%s: not the result of one run", dir)
 	}
-	if s.Schema != Schema {
-		return s, Recording{}, fmt.Errorf("read %s: schema %d, this program knows %d", filepath.Join(dir, FileSummary), s.Schema, Schema)
-	}
-	rec, err := readRecording(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return s, rec, err
-	}
-	return s, rec, nil
+	return *r.Run, r.Recording, nil
 }
 
 // WriteJSON writes the summary as summary.json holds it. Lists and maps without
@@ -73,6 +75,9 @@ func Read(dir string) (Summary, Recording, error) {
 func WriteJSON(w io.Writer, s Summary) error {
 	if s.Run.Store.Settings == nil {
 		s.Run.Store.Settings = map[string]string{}
+	}
+	if s.Timeline == nil {
+		s.Timeline = []Moment{}
 	}
 	if s.Load.ErrorsByKind == nil {
 		s.Load.ErrorsByKind = map[string]int64{}

@@ -1,36 +1,12 @@
 package report
 
-import (
-	"math"
-	"strconv"
-	"strings"
-)
+import "sagabench/internal/document"
 
-const unknown = "–"
+const unknown = document.Unknown
 
-// count writes a whole number with thousands separators.
-func count(n int64) string { return group(strconv.FormatInt(n, 10)) }
+func count(n int64) string { return document.Count(n) }
 
-// number writes x with three significant digits, or as a whole number with
-// thousands separators from 1,000 on.
-func number(x float64) string {
-	switch magnitude := math.Abs(x); {
-	case math.IsNaN(x) || math.IsInf(x, 0):
-		return unknown
-	case magnitude == 0:
-		return "0"
-	case magnitude < 0.0005:
-		return strconv.FormatFloat(x, 'g', 2, 64)
-	case magnitude < 0.9995:
-		return strconv.FormatFloat(x, 'f', 3, 64)
-	case magnitude < 9.995:
-		return strconv.FormatFloat(x, 'f', 2, 64)
-	case magnitude < 99.95:
-		return strconv.FormatFloat(x, 'f', 1, 64)
-	default:
-		return group(strconv.FormatFloat(x, 'f', 0, 64))
-	}
-}
+func number(x float64) string { return document.Number(x) }
 
 // optional writes x, or a dash for what is not known.
 func optional(x *float64) string {
@@ -60,17 +36,6 @@ func size(bytes int64) string {
 		x, unit = x/step, unit+1
 	}
 	return number(x) + " " + units[unit]
-}
-
-func group(digits string) string {
-	sign := ""
-	if strings.HasPrefix(digits, "-") {
-		sign, digits = "-", digits[1:]
-	}
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return sign + digits
 }
 
 // plural writes "1 saga" and "2 sagas".

@@ -19,14 +19,9 @@ type Evidence struct {
 	LateOwn   int64      // sent late though fewer than the allowed requests were in flight
 	Clamped   int64      // latencies beyond what the histogram holds
 
-	// CPU, in cores kept busy on average over the measured part.
-	LoadCores, AppCores, StoreCores *float64
-	LoadCoresUsable                 int           // cores that the load generator may use
-	StoreOneCore                    bool          // the store runs its commands on one core
-	StoreFsyncsPerS                 *float64      // of the store
-	HostBusy, HostSteal             *float64      // shares of all cores of the load generator's machine; steal is what its hypervisor took
-	BusiestCore                     *float64      // share of the busiest of them
-	GCPause                         time.Duration // of the load generator, all pauses together
+	Resources                     // over the measured part
+	LoadCoresUsable int           // cores that the load generator may use
+	GCPause         time.Duration // of the load generator, all pauses together
 
 	StoreSagas *int64   // sagas of the run, warm-up included, by the store's own count
 	Leftovers  *int64   // sagas that were in the store before the run
@@ -47,6 +42,7 @@ const (
 	hostFull      = 0.95                   // of all cores
 	coreFull      = 0.90                   // of one core
 	stealShare    = 0.01                   // of all cores
+	othersShare   = 0.15                   // of all cores, used by processes that are no part of the run
 	pauseShare    = 0.01                   // of the time
 	driftShare    = 0.10                   // between the first and the last third
 	driftLeast    = 6                      // intervals for a drift to be looked for
@@ -57,7 +53,8 @@ const (
 )
 
 // Judge says whether the result may be believed, and what to know before it is
-// quoted. Each warning holds the numbers that it rests on.
+// quoted: first why not, if it may not. Each warning holds the numbers that it rests
+// on.
 func Judge(s Summary, e Evidence) Validity {
 	j := judgement{s: s, e: e, valid: true, warnings: []string{}}
 	j.complete()
@@ -79,6 +76,7 @@ type judgement struct {
 	s        Summary
 	e        Evidence
 	valid    bool
+	refused  int // of the warnings, how many make it invalid: the first ones
 	warnings []string
 }
 
@@ -89,7 +87,8 @@ func (j *judgement) warn(format string, args ...any) {
 
 func (j *judgement) refuse(format string, args ...any) {
 	j.valid = false
-	j.warn(format, args...)
+	j.warnings = slices.Insert(j.warnings, j.refused, fmt.Sprintf(format, args...))
+	j.refused++
 }
 
 func (j *judgement) complete() {

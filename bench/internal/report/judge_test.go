@@ -12,9 +12,12 @@ func goodEvidence() Evidence {
 	return Evidence{
 		Planned:   10 * time.Second,
 		Intervals: intervals(900, 900, 900, 900, 900, 900),
-		LoadCores: ptr(0.2), AppCores: ptr(0.5), StoreCores: ptr(0.1), LoadCoresUsable: 2,
-		StoreOneCore: true, HostBusy: ptr(0.5), HostSteal: ptr(0.0),
-		StoreSagas: ptr[int64](134_900), Leftovers: ptr[int64](0),
+		Resources: Resources{
+			LoadCores: ptr(0.2), AppCores: ptr(0.5), StoreCores: ptr(0.1),
+			StoreOneCore: true, HostBusy: ptr(0.5), HostSteal: ptr(0.0),
+		},
+		LoadCoresUsable: 2,
+		StoreSagas:      ptr[int64](134_900), Leftovers: ptr[int64](0),
 		After: ptr(closedRun().Run.Store),
 	}
 }
@@ -178,6 +181,10 @@ func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 		"shared host": {
 			func(s *Summary, _ *Evidence) { s.Run.SharedHost = true }, true,
 			"shared host: load, app and store share a machine; the rate is relative only, CPU per saga holds better",
+		},
+		"others": {
+			func(s *Summary, e *Evidence) { s.Run.SharedHost, e.HostBusy = true, ptr(0.95) }, true,
+			"others: 1.10 of the machine's 2 cores were used by neither load, app nor store",
 		},
 		"steal": {
 			func(_ *Summary, e *Evidence) { e.HostSteal = ptr(0.034) }, true,

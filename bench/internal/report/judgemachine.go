@@ -124,10 +124,26 @@ func (j *judgement) surroundings() {
 	if j.s.Run.SharedHost {
 		j.warn("shared host: load, app and store share a machine; the rate is relative only, CPU per saga holds better")
 	}
+	j.others()
 	if steal := j.e.HostSteal; steal != nil && *steal > stealShare {
 		j.warn("steal: the hypervisor took %s of the machine's CPU time", percent(*steal))
 	}
 	if g := j.s.Environment.Governor; g != nil && *g != "performance" {
 		j.warn("governor: CPU frequency is governed by %q; latency may fall as load rises", *g)
+	}
+}
+
+// others looks for processes that have nothing to do with the run.
+func (j *judgement) others() {
+	e, cores := j.e, float64(j.e.LoadCoresUsable)
+	if !j.s.Run.SharedHost || e.HostBusy == nil || e.LoadCores == nil || e.AppCores == nil || cores == 0 {
+		return
+	}
+	ours := *e.LoadCores + *e.AppCores
+	if e.StoreCores != nil {
+		ours += *e.StoreCores
+	}
+	if rest := *e.HostBusy*cores - ours; rest > othersShare*cores {
+		j.warn("others: %s of the machine's %s were used by neither load, app nor store", number(rest), plural(int64(cores), "core"))
 	}
 }

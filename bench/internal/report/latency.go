@@ -20,14 +20,14 @@ func NewHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(lowestUS, HighestUS, significantDigits)
 }
 
-// samplesBeyond is how many samples have to lie above a percentile for it to
+// SamplesBeyond is how many samples have to lie above a percentile for it to
 // be given. With 10, chance moves the count above by about a third (1/√10);
 // with fewer, the number mostly tells which outliers the run happened to catch.
-const samplesBeyond = 10
+const SamplesBeyond = 10
 
 // samplesFor is how many samples the percentile 1-1/oneIn needs: p99 is one in
 // 100, so 1,000.
-func samplesFor(oneIn int64) int64 { return samplesBeyond * oneIn }
+func samplesFor(oneIn int64) int64 { return SamplesBeyond * oneIn }
 
 // LatencyOf reads the percentiles of a histogram of microseconds. A percentile
 // with fewer than 10 samples beyond it is nil: p50 needs 20 samples, p99 1,000,

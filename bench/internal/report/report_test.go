@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"sagabench/internal/document"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -136,7 +138,7 @@ func TestWriteJSON_UnknownIsNullAndKeyIsThere(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, WriteJSON(&out, Summary{}))
 	var got map[string]map[string]any
-	text := strings.Replace(out.String(), `"schema": 0,`, "", 1)
+	text := strings.Replace(strings.Replace(out.String(), `"schema": 0,`, "", 1), `"timeline": [],`, "", 1)
 	require.NoError(t, json.Unmarshal([]byte(text), &got))
 	keys := map[string]string{
 		"latency_ms":    "p50 p90 p95 p99 p999 p9999 max mean",
@@ -146,6 +148,7 @@ func TestWriteJSON_UnknownIsNullAndKeyIsThere(t *testing.T) {
 		"load":          "offered_per_s late dropped",
 		"run":           "commit",
 		"environment":   "governor",
+		"resources":     "load_cores app_cores store_cores store_fsyncs_per_s host_busy network_share",
 	}
 	for part, names := range keys {
 		for name := range strings.FieldsSeq(names) {
@@ -156,26 +159,61 @@ func TestWriteJSON_UnknownIsNullAndKeyIsThere(t *testing.T) {
 	}
 }
 
-func TestHTML_Golden(t *testing.T) {
+func TestDocument_Golden(t *testing.T) {
 	t.Parallel()
 	rec, err := ReadHistogramLog(strings.NewReader(sampleLog(t)))
 	require.NoError(t, err)
 	var out bytes.Buffer
-	require.NoError(t, HTML(&out, openRun(), rec))
-	golden(t, "open.html", out.Bytes())
+	require.NoError(t, document.Markdown(&out, timed(openRun()).Document(rec, "")))
+	golden(t, "open.md", out.Bytes())
 }
 
-func TestHTML_NeedsNoNetworkAndEscapes(t *testing.T) {
+func TestDocument_HasTheChartsOfWhatIsKnown(t *testing.T) {
 	t.Parallel()
-	s := closedRun()
-	s.Run.Command = `bench run "<script>alert(1)</script>"`
-	var out bytes.Buffer
-	require.NoError(t, HTML(&out, s, Recording{}))
-	for _, forbidden := range []string{"http:", "https:", "<script", "<link", "@import", "url("} {
-		require.NotContains(t, out.String(), forbidden)
+	rec, err := ReadHistogramLog(strings.NewReader(sampleLog(t)))
+	require.NoError(t, err)
+	page := func(s Summary, rec Recording) string {
+		var out bytes.Buffer
+		require.NoError(t, document.HTML(&out, s.Document(rec, "")))
+		return out.String()
 	}
-	require.Contains(t, out.String(), "prefers-color-scheme: dark")
-	require.NotContains(t, out.String(), "<svg", "no curves without histograms")
+	all := page(timed(openRun()), rec)
+	require.Equal(t, 6, strings.Count(all, "<svg"), "percentiles, rate, latency, cores, batch, cost")
+	require.True(t, strings.Contains(all, "p99: from the due time 5.88 ms, from the send 2.94 ms"))
+	require.Equal(t, 4, strings.Count(page(openRun(), rec), "<svg"), "without a timeline there is that of the histogram log")
+	require.Equal(t, 1, strings.Count(page(closedRun(), Recording{}), "<svg"), "the cost")
+	nothing := openRun()
+	nothing.CostPerSaga = Cost{}
+	require.Zero(t, strings.Count(page(nothing, Recording{}), "<svg"))
+}
+
+// timed adds a timeline.
+func timed(s Summary) Summary {
+	for i := range 15 {
+		at := float64(i + 1)
+		s.Timeline = append(s.Timeline, Moment{
+			AtS: at, SagasPerS: ptr(7000 + 10*at), P50MS: ptr(80 * at), P99MS: ptr(200 * at),
+			LoadCores: ptr(0.2), AppCores: ptr(0.5), StoreCores: ptr(0.1), AppMemoryBytes: ptr(int64(40 << 20)),
+		})
+	}
+	s.Timeline[4].Batch, s.Timeline[9].Batch = ptr(12.5), ptr(13.0)
+	return s
+}
+
+func TestTimelineOf_PutsTheNearestTogether(t *testing.T) {
+	t.Parallel()
+	list := intervals(2000, 999, 0)
+	list[0].P50, list[0].P99 = 5*time.Millisecond, 9*time.Millisecond
+	list = append(list, Interval{Start: began.Add(3 * time.Second), Length: 20 * time.Millisecond, Acknowledged: 1})
+	took := []Moment{{AtS: 1.1, AppCores: ptr(0.5)}, {AtS: 2.6, AppCores: ptr(0.7)}, {AtS: 2.9, AppCores: ptr(0.6)}}
+	got := TimelineOf(list, took)
+	require.Equal(t, []Moment{
+		{AtS: 1, SagasPerS: ptr(2000.0), P50MS: ptr(5.0), P99MS: ptr(9.0), AppCores: ptr(0.5)},
+		{AtS: 2, SagasPerS: ptr(999.0), P50MS: ptr(0.0)},
+		{AtS: 3, SagasPerS: ptr(0.0), AppCores: ptr(0.6)},
+	}, got)
+	require.Equal(t, took, TimelineOf(nil, took))
+	require.Empty(t, TimelineOf(nil, nil))
 }
 
 // sampleLog is the log of three seconds, with service times.
@@ -223,7 +261,9 @@ func TestWrite_ReadGivesItBack(t *testing.T) {
 
 	s, rec, err := Read(dir)
 	require.NoError(t, err)
-	require.Equal(t, openRun(), s)
+	want := openRun()
+	want.Timeline = []Moment{}
+	require.Equal(t, want, s)
 	require.EqualValues(t, 6000, rec.Latency.TotalCount())
 
 	percentiles, err := os.ReadFile(filepath.Join(dir, FilePercentiles))
@@ -231,7 +271,8 @@ func TestWrite_ReadGivesItBack(t *testing.T) {
 	require.Contains(t, string(percentiles), "#[Max     =        5.9", "milliseconds")
 	page, err := os.ReadFile(filepath.Join(dir, FilePage))
 	require.NoError(t, err)
-	require.Equal(t, 2, strings.Count(string(page), "<svg"))
+	require.Equal(t, 4, strings.Count(string(page), "<svg"))
+	require.FileExists(t, filepath.Join(dir, FileMarkdown))
 	left, err := filepath.Glob(filepath.Join(dir, "*.new"))
 	require.NoError(t, err)
 	require.Empty(t, left)

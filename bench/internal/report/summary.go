@@ -13,6 +13,8 @@ type Summary struct {
 	LatencyMS   Latency     `json:"latency_ms"` // from the moment a request was due
 	ServiceMS   Latency     `json:"service_ms"` // from the moment it was sent
 	CostPerSaga Cost        `json:"cost_per_saga"`
+	Resources   Resources   `json:"resources"`
+	Timeline    []Moment    `json:"timeline"`
 	Check       Check       `json:"check"`
 	Validity    Validity    `json:"validity"`
 	Environment Environment `json:"environment"`

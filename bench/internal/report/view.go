@@ -3,65 +3,60 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
+	"io"
 	"strings"
-	"time"
 
+	"sagabench/internal/document"
 	"sagabench/store"
 )
 
-// view is a summary in words, before it is laid out as text or as a page.
-type view struct {
-	Verdict  string // empty when the result is valid
-	Headline string
-	Outcome  string // what became of the acknowledged sagas
-	Latency  table
-	Findings []section
-	Warnings []string
-	Details  []section
-	Command  string
+// Text writes the result for a terminal, what matters most first. dir is where
+// the files of the result are; empty when there are none.
+func Text(w io.Writer, s Summary, dir string) error {
+	return document.Text(w, s.Document(Recording{}, dir))
 }
 
-type table struct {
-	Title   string
-	Columns []string
-	Rows    []tableRow
-}
-
-type tableRow struct {
-	Name  string
-	Cells []string
-}
-
-type section struct {
-	Title string
-	Rows  []row
-}
-
-type row struct{ Name, Value string }
-
-func newView(s Summary, dir string) view {
-	v := view{
+// Document is the result as it is shown. rec may be empty, and the curve of its
+// percentiles is left out.
+func (s Summary) Document(rec Recording, dir string) document.Document {
+	d := document.Document{
+		Title:    s.Run.ID,
+		Verdict:  s.Validity.verdict(),
 		Headline: headline(s),
-		Outcome:  outcome(s.Check),
-		Latency:  latencyTable(s),
-		Findings: []section{
-			{"Cost per saga", costRows(s.CostPerSaga)},
-			{"Check", checkRows(s.Check)},
-		},
-		Warnings: s.Validity.Warnings,
-		Details: []section{
-			{"Load", loadRows(s)},
-			{"Environment", environmentRows(s)},
-			{"Run", runRows(s, dir)},
-		},
-		Command: s.Run.Command,
+		Lead:     []string{outcome(s.Check)},
+		Command:  s.Run.Command,
 	}
-	if !s.Validity.Valid {
-		v.Verdict = "NOT VALID: the warnings below say why; do not quote these numbers"
+	latency := latencyTable(s)
+	d.Parts = append(d.Parts, document.Part{Title: "Latency, ms", Table: &latency})
+	add := func(p *document.Part) {
+		if p != nil {
+			d.Parts = append(d.Parts, *p)
+		}
 	}
-	return v
+	add(percentilePart(rec))
+	add(timelinePart(s, rec))
+	d.Parts = append(d.Parts, document.Part{Title: "Cost per saga", Facts: costFacts(s.CostPerSaga), Chart: s.splitChart()})
+	d.Parts = append(d.Parts, document.Part{Title: "Check", Facts: checkFacts(s.Check)})
+	add(warningsPart(s.Validity))
+	d.Parts = append(d.Parts,
+		document.Part{Title: "Load", Facts: loadFacts(s)},
+		document.Part{Title: "Environment", Facts: environmentFacts(s.Run, s.Environment)},
+		document.Part{Title: "Run", Facts: runFacts(s.Run, dir)})
+	return d
+}
+
+func (v Validity) verdict() string {
+	if v.Valid {
+		return ""
+	}
+	return "NOT VALID: the warnings below say why; do not quote these numbers"
+}
+
+func warningsPart(v Validity) *document.Part {
+	if len(v.Warnings) == 0 {
+		return nil
+	}
+	return &document.Part{Title: "Warnings", List: v.Warnings}
 }
 
 // headline is the result in one line.
@@ -130,130 +125,21 @@ func (c Check) violations() []violation {
 	return found
 }
 
-func latencyTable(s Summary) table {
-	t := table{
-		Title:   "Latency, ms",
-		Columns: []string{"p50", "p90", "p95", "p99", "p99.9", "p99.99", "max", "mean"},
+func latencyTable(s Summary) document.Table {
+	var t document.Table
+	for _, p := range latencyItems() {
+		t.Columns = append(t.Columns, p.name)
 	}
 	add := func(name string, l Latency) {
-		cells := []string{}
-		for _, x := range []*float64{l.P50, l.P90, l.P95, l.P99, l.P999, l.P9999, l.Max, l.Mean} {
-			cells = append(cells, optional(x))
+		r := document.Row{Name: name}
+		for _, p := range latencyItems() {
+			r.Cells = append(r.Cells, optional(p.of(l)))
 		}
-		t.Rows = append(t.Rows, tableRow{name, cells})
+		t.Rows = append(t.Rows, r)
 	}
 	if s.Load.Mode == Open {
 		add("from the due time", s.LatencyMS)
 	}
 	add("from the send", s.ServiceMS)
 	return t
-}
-
-func loadRows(s Summary) []row {
-	l := s.Load
-	rows := []row{{"closed loop", fmt.Sprintf("%s kept in flight for %s s", plural(int64(l.InFlight), "request"), number(s.Run.DurationS))}}
-	if l.Mode == Open {
-		rows = []row{{"open loop", fmt.Sprintf("%s/s offered, %s/s achieved, for %s s, at most %s in flight",
-			optional(l.OfferedPerS), number(l.AchievedPerS), number(s.Run.DurationS), count(int64(l.InFlight)))}}
-		rows = append(rows, row{"late, dropped", fmt.Sprintf("%s sent over %d ms late, %s never sent",
-			optionalCount(l.Late), LateAfter.Milliseconds(), optionalCount(l.Dropped))})
-	}
-	rows = append(rows, row{"requests", fmt.Sprintf("%s, %s", count(l.Requests), plural(l.Errors, "error"))})
-	for _, kind := range errorKinds(l) {
-		rows = append(rows, row{"", kind})
-	}
-	c := s.Run.Scenario
-	saga := fmt.Sprintf("%s, %s branches", plural(int64(c.Steps), "step"), c.Branches)
-	if c.Payload > 0 {
-		saga += fmt.Sprintf(", %s of payload a step", plural(int64(c.Payload), "byte"))
-	}
-	if c.Fail > 0 {
-		saga += fmt.Sprintf(", %.4g%% of them asked to fail", 100*c.Fail)
-	}
-	return append(rows, row{"saga", saga})
-}
-
-func costRows(c Cost) []row {
-	var rows []row
-	var missing []string
-	for _, item := range []struct {
-		name, unit string
-		x          *float64
-	}{
-		{"store CPU", " µs", c.StoreCPUUS},
-		{"app CPU", " µs", c.AppCPUUS},
-		{"load CPU", " µs", c.LoadCPUUS},
-		{"to the store", " bytes", c.StoreBytesIn},
-		{"from the store", " bytes", c.StoreBytesOut},
-		{"kept in the store", " bytes", c.StoreMemoryBytes},
-		{"store calls", "", c.StoreCalls},
-		{"store round trips", "", c.StoreRoundTrips},
-		{"store fsyncs", "", c.StoreFsyncs},
-	} {
-		if item.x == nil {
-			missing = append(missing, item.name)
-			continue
-		}
-		rows = append(rows, row{item.name, number(*item.x) + item.unit})
-	}
-	if len(missing) > 0 {
-		rows = append(rows, row{"not measured", strings.Join(missing, ", ")})
-	}
-	return rows
-}
-
-func checkRows(c Check) []row {
-	rows := []row{{"acknowledged", count(c.Acknowledged)}}
-	if c.Lost == nil {
-		return append(rows, row{"audit", "not done"})
-	}
-	return append(rows,
-		row{"terminal", optionalCount(c.Terminal)},
-		row{"lost", optionalCount(c.Lost)},
-		row{"both outcomes", optionalCount(c.BothOutcomes)},
-		row{"uncompensated", optionalCount(c.Uncompensated)},
-		row{"unfinished", optionalCount(c.Unfinished)})
-}
-
-func environmentRows(s Summary) []row {
-	e := s.Environment
-	machine := fmt.Sprintf("%s, %s, %s", e.CPU, plural(int64(e.Cores), "core"), size(e.Memory))
-	if e.Governor != nil {
-		machine += ", governor " + *e.Governor
-	}
-	rows := []row{
-		{"machine", machine},
-		{"software", e.Kernel + ", " + e.Go},
-		{"topology", s.Run.Topology},
-		{"store", cmp.Or(strings.TrimSpace(s.Run.Store.Driver+" "+s.Run.Store.Version), "unknown")},
-	}
-	if len(e.Versions) > 0 {
-		rows = append(rows, row{"versions", pairs(e.Versions, " ")})
-	}
-	if len(s.Run.Store.Settings) > 0 {
-		rows = append(rows, row{"store settings", pairs(s.Run.Store.Settings, "=")})
-	}
-	return rows
-}
-
-func runRows(s Summary, dir string) []row {
-	rows := []row{
-		{"id", s.Run.ID},
-		{"started", s.Run.Started.UTC().Format(time.RFC3339)},
-	}
-	if s.Run.Commit != nil {
-		rows = append(rows, row{"commit", *s.Run.Commit})
-	}
-	if dir != "" {
-		rows = append(rows, row{"files", dir})
-	}
-	return rows
-}
-
-func pairs(m map[string]string, separator string) string {
-	var list []string
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		list = append(list, name+separator+m[name])
-	}
-	return strings.Join(list, ", ")
 }

@@ -1,0 +1,162 @@
+// Package loadmetrics shows Prometheus what a load does while it runs: requests
+// by outcome, latencies, what is in flight, and what the load generator could not
+// keep up with; beside them what the process itself uses.
+//
+// The histograms are for watching. Their buckets double from one to the next, so
+// a percentile drawn from them is rough; those of the result are exact to three
+// digits.
+package loadmetrics
+
+import (
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"sagabench/bench/internal/load"
+	"sagabench/internal/secret"
+	"sagabench/store"
+)
+
+// Metrics counts what it is told of as a load.Watcher, over all phases of all
+// runs.
+type Metrics struct {
+	registry                     *prometheus.Registry
+	succeeded, failed, erroneous prometheus.Counter
+	errors                       *prometheus.CounterVec
+	latency, service             prometheus.Histogram
+	inFlight                     prometheus.Gauge
+	late, dropped                prometheus.Counter
+
+	mu    sync.Mutex
+	began time.Time
+	rate  func(elapsed time.Duration) float64 // nil: nothing is due at a rate now
+}
+
+var _ load.Watcher = (*Metrics)(nil)
+
+// New begins at 0.
+func New() *Metrics {
+	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sagabench_load_requests_total",
+		Help: "Requests answered, by outcome: succeeded, failed (rolled back as asked) or error.",
+	}, []string{"outcome"})
+	m := &Metrics{
+		registry:  prometheus.NewRegistry(),
+		succeeded: requests.WithLabelValues("succeeded"),
+		failed:    requests.WithLabelValues("failed"),
+		erroneous: requests.WithLabelValues("error"),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sagabench_load_errors_total", Help: "Requests that failed, by kind of error.",
+		}, []string{"kind"}),
+		latency: histogram("sagabench_load_latency_seconds", "Time from when a request was due to its answer, of acknowledged sagas."),
+		service: histogram("sagabench_load_service_seconds", "Time from the send of a request to its answer, of acknowledged sagas."),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "sagabench_load_in_flight", Help: "Requests sent and not answered yet.",
+		}),
+		late:    counter("sagabench_load_late_total", "Requests sent more than 10 ms after they were due."),
+		dropped: counter("sagabench_load_dropped_total", "Requests that were due and never sent, counted at the end of a phase."),
+	}
+	m.registry.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		requests, m.errors, m.latency, m.service, m.inFlight, m.late, m.dropped,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "sagabench_load_offered_per_second", Help: "Requests due per second now; 0 in a closed loop.",
+		}, m.offered),
+	)
+	return m
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+}
+
+// histogram goes from 50 µs to 13 s, as those of the bench server do.
+func histogram(name, help string) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(50e-6, 2, 19),
+	})
+}
+
+// Begins implements load.Watcher.
+func (m *Metrics) Begins(rate func(elapsed time.Duration) float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.began, m.rate = time.Now(), rate
+}
+
+// Sends implements load.Watcher.
+func (m *Metrics) Sends() { m.inFlight.Inc() }
+
+// Answered implements load.Watcher.
+func (m *Metrics) Answered(a load.Answer) {
+	m.inFlight.Dec()
+	if a.Late {
+		m.late.Inc()
+	}
+	switch {
+	case a.Kind != "":
+		m.erroneous.Inc()
+		m.errors.WithLabelValues(a.Kind).Inc()
+		return
+	case a.Outcome == store.StatusSucceeded:
+		m.succeeded.Inc()
+	default:
+		m.failed.Inc()
+	}
+	m.latency.Observe(a.Latency.Seconds())
+	m.service.Observe(a.Service.Seconds())
+}
+
+// Ends implements load.Watcher.
+func (m *Metrics) Ends(dropped int64) {
+	m.dropped.Add(float64(dropped))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.rate = nil
+}
+
+func (m *Metrics) offered() float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.rate == nil {
+		return 0
+	}
+	return m.rate(time.Since(m.began))
+}
+
+// Handler serves the metrics at /metrics. With a token, requests must show it.
+func (m *Metrics) Handler(token secret.Text) http.Handler {
+	metrics := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		shown, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if token.IsSet() && !token.Matches(shown) {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "the metrics want the token: Authorization: Bearer TOKEN", http.StatusUnauthorized)
+			return
+		}
+		metrics.ServeHTTP(w, r)
+	})
+	return mux
+}
+
+// Serve serves the handler on a listener until stop is called, which closes the
+// listener and all connections.
+func (m *Metrics) Serve(l net.Listener, token secret.Text) (stop func()) {
+	server := &http.Server{Handler: m.Handler(token), ReadTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(l) // ends by being closed
+	}()
+	return func() {
+		_ = server.Close()
+		<-served
+	}
+}

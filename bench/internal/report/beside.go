@@ -1,0 +1,291 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sagabench/internal/document"
+)
+
+// SideBySide shows results, one at least, a column each. It ranks nothing: whether a
+// difference is one takes repeats.
+func SideBySide(results ...Result) document.Document {
+	b := beside{results: results, names: columnNames(results)}
+	d := document.Document{
+		Title:    strings.Join(b.names, ", "),
+		Headline: plural(int64(len(results)), "result") + " side by side",
+		Lead:     b.unlike(),
+	}
+	var invalid []string
+	for i, r := range results {
+		if !r.validity().Valid {
+			invalid = append(invalid, b.names[i])
+		}
+	}
+	if len(invalid) > 0 {
+		d.Verdict = fmt.Sprintf("NOT VALID: %s; the warnings below say why", strings.Join(invalid, ", "))
+	}
+	for _, p := range []*document.Part{
+		b.figures(), b.latency(), b.percentiles(), b.costs(), b.split(), b.resources(), b.settings(), b.check(), b.warnings(), b.commands(),
+	} {
+		if p != nil {
+			d.Parts = append(d.Parts, *p)
+		}
+	}
+	return d
+}
+
+type beside struct {
+	results []Result
+	names   []string
+}
+
+// columnNames are those of the directories, or of the runs where there are none; as
+// long as it takes to tell them apart.
+func columnNames(results []Result) []string {
+	names := make([]string, len(results))
+	for i, r := range results {
+		names[i] = r.run().ID
+		if r.Dir != "" {
+			names[i] = filepath.Base(filepath.Clean(r.Dir))
+		}
+	}
+	for i, name := range names {
+		if slices.Index(names, name) != i || slices.Contains(names[i+1:], name) {
+			for k, r := range results {
+				names[k] = fmt.Sprintf("%d: %s", k+1, cmp.Or(r.Dir, r.run().ID))
+			}
+			break
+		}
+	}
+	return names
+}
+
+// unlike says what keeps the results from being compared.
+func (b beside) unlike() (lines []string) {
+	for _, what := range []struct {
+		text string
+		of   func(Run) string
+	}{
+		{"Not ranked: the durability is not the same, and what costs less may keep less", func(r Run) string { return cmp.Or(r.Store.Durability, "unknown") }},
+		{"Not the same saga", func(r Run) string { return r.Scenario.words() }},
+		{"Not in the same places", func(r Run) string { return r.Topology }},
+	} {
+		var values []string
+		same := true
+		for i, r := range b.results {
+			value := what.of(r.run())
+			values = append(values, b.names[i]+": "+value)
+			same = same && value == what.of(b.results[0].run())
+		}
+		if !same {
+			lines = append(lines, what.text+" ("+strings.Join(values, "; ")+").")
+		}
+	}
+	return append(lines, "One of each shows no difference: that takes repeats, made in turns.")
+}
+
+// table has a row for each item that at least one result knows.
+func (b beside) table(items []besideItem) *document.Table {
+	t := &document.Table{Columns: b.names}
+	for _, item := range items {
+		r, known := document.Row{Name: item.name}, false
+		for _, one := range b.results {
+			cell := cmp.Or(item.of(one), unknown)
+			known = known || cell != unknown
+			r.Cells = append(r.Cells, cell)
+		}
+		if known {
+			t.Rows = append(t.Rows, r)
+		}
+	}
+	return t
+}
+
+type besideItem struct {
+	name string
+	of   func(Result) string
+}
+
+// atEdge makes an item of what a measurement knows.
+func atEdge(name string, of func(Measured) string) besideItem {
+	return besideItem{name, func(r Result) string {
+		if m := r.edge(); m != nil {
+			return of(*m)
+		}
+		return unknown
+	}}
+}
+
+func (b beside) figures() *document.Part {
+	return &document.Part{Title: "Results", Table: b.table([]besideItem{
+		{"store", func(r Result) string { return strings.TrimSpace(r.run().Store.Driver + " " + r.run().Store.Version) }},
+		{"durability", func(r Result) string { return r.run().Store.Durability }},
+		{"found", func(r Result) string {
+			if r.Capacity != nil {
+				return "highest at " + r.Capacity.Capacity.SLO.level()
+			}
+			if r.Run.Load.OfferedPerS != nil {
+				return optional(r.Run.Load.OfferedPerS) + "/s offered"
+			}
+			return count(int64(r.Run.Load.InFlight)) + " in flight"
+		}},
+		{"sagas/s", func(r Result) string {
+			if r.Capacity != nil {
+				return optional(r.Capacity.Capacity.RatePerS)
+			}
+			return number(r.Run.Load.AchievedPerS)
+		}},
+		{"limited by", func(r Result) string {
+			if r.Capacity != nil {
+				return r.Capacity.Capacity.Limit.Resource
+			}
+			return ""
+		}},
+		atEdge("errors", func(m Measured) string { return count(m.Load.Errors) }),
+		{"valid", func(r Result) string {
+			if r.validity().Valid {
+				return "yes"
+			}
+			return "no"
+		}},
+	})}
+}
+
+func (b beside) latency() *document.Part {
+	var items []besideItem
+	for _, p := range latencyItems() {
+		items = append(items, atEdge(p.name, func(m Measured) string {
+			if m.Load.Overloaded() {
+				return unknown // no latency holds at that rate
+			}
+			return optional(p.of(m.LatencyMS))
+		}))
+	}
+	return filled("Latency from the due time, ms", b.table(items))
+}
+
+func filled(title string, t *document.Table) *document.Part {
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return &document.Part{Title: title, Table: t}
+}
+
+// percentiles are the curves of the runs in one chart.
+func (b beside) percentiles() *document.Part {
+	var curves []curve
+	for i, r := range b.results {
+		if enough(r.Recording.Latency) {
+			curves = append(curves, curve{b.names[i], r.Recording.Latency})
+		}
+	}
+	if len(curves) == 0 {
+		return nil
+	}
+	return percentilesOf(curves)
+}
+
+func (b beside) costs() *document.Part {
+	var items []besideItem
+	for _, item := range costItems() {
+		items = append(items, atEdge(item.name, func(m Measured) string {
+			if x := item.of(m.CostPerSaga); x != nil {
+				return number(*x) + item.unit
+			}
+			return unknown
+		}))
+	}
+	return filled("Cost per saga", b.table(items))
+}
+
+func (b beside) split() *document.Part {
+	var names []string
+	var costs []Cost
+	for i, r := range b.results {
+		if m := r.edge(); m != nil {
+			names, costs = append(names, b.names[i]), append(costs, m.CostPerSaga)
+		}
+	}
+	return splitPart(names, costs)
+}
+
+func (b beside) resources() *document.Part {
+	var items []besideItem
+	for _, item := range resourceItems() {
+		items = append(items, atEdge(item.name, func(m Measured) string { return item.text(m.Resources) }))
+	}
+	return filled("Resources used", b.table(items))
+}
+
+// settings are those that are not the same everywhere.
+func (b beside) settings() *document.Part {
+	all := map[string]bool{}
+	for _, r := range b.results {
+		for name := range r.run().Store.Settings {
+			all[name] = true
+		}
+	}
+	items := []besideItem{
+		{"machine", func(r Result) string { return r.environment().machine() }},
+		{"software", func(r Result) string { return r.environment().Kernel + ", " + r.environment().Go }},
+		{"commit", func(r Result) string {
+			if c := r.run().Commit; c != nil {
+				return *c
+			}
+			return ""
+		}},
+		{"versions", func(r Result) string { return pairs(r.environment().Versions, " ") }},
+		{"saga", func(r Result) string { return r.run().Scenario.words() }},
+		{"topology", func(r Result) string { return r.run().Topology }},
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		items = append(items, besideItem{name, func(r Result) string { return r.run().Store.Settings[name] }})
+	}
+	var f facts
+	for _, item := range items {
+		first := item.of(b.results[0])
+		if !slices.ContainsFunc(b.results, func(r Result) bool { return item.of(r) != first }) {
+			continue
+		}
+		name := item.name
+		for i, r := range b.results {
+			f.add(name, b.names[i]+": "+cmp.Or(item.of(r), unknown))
+			name = ""
+		}
+	}
+	if f == nil {
+		return nil
+	}
+	return &document.Part{Title: "What is not the same", Facts: f}
+}
+
+func (b beside) check() *document.Part {
+	var items []besideItem
+	for _, item := range checkItems() {
+		items = append(items, besideItem{item.name, func(r Result) string { return optionalCount(item.of(r.check())) }})
+	}
+	return filled("Check", b.table(items))
+}
+
+func (b beside) warnings() *document.Part {
+	var list []string
+	for i, r := range b.results {
+		for _, warning := range r.validity().Warnings {
+			list = append(list, b.names[i]+": "+warning)
+		}
+	}
+	return warningsPart(Validity{Warnings: list})
+}
+
+func (b beside) commands() *document.Part {
+	var f facts
+	for i, r := range b.results {
+		f.add(b.names[i], r.run().Command)
+	}
+	return &document.Part{Title: "The same again", Facts: f}
+}

@@ -1,0 +1,128 @@
+package report
+
+import (
+	"math"
+	"strings"
+)
+
+// JudgeMeasured says whether one measurement of a sweep may be believed. That the
+// system could not follow the rate, or failed requests, is what a sweep is to find
+// out, and no fault of the measurement. shared: load, app or store share a machine.
+func JudgeMeasured(m Measured, e Evidence, shared bool) Validity {
+	s := Summary{Load: m.Load, LatencyMS: m.LatencyMS, ServiceMS: m.ServiceMS}
+	s.Run.SharedHost = shared
+	s.Run.DurationS = m.DurationS
+	j := judgement{s: s, e: e, valid: true, warnings: []string{}}
+	j.complete()
+	j.generator()
+	j.samples()
+	j.others()
+	return Validity{Valid: j.valid, Warnings: j.warnings}
+}
+
+// JudgeSweep judges what the measurements of a sweep have in common: their store
+// and the machine. The summary's Load needs Requests and Errors only, their sums.
+func JudgeSweep(s Summary, e Evidence) Validity {
+	j := judgement{s: s, e: e, valid: true, warnings: []string{}}
+	j.complete()
+	j.outcomes()
+	j.counted()
+	j.settings()
+	j.surroundings()
+	return Validity{Valid: j.valid, Warnings: j.warnings}
+}
+
+// The thresholds of JudgeCapacity.
+const (
+	edgeShare    = 0.10 // between the ends of the interval and the rate found
+	fallShare    = 0.20 // of a median that is higher at a lower rate
+	fallLeastMS  = 0.2
+	lowerAtLeast = 2.0 // that the rates are apart of which that is said
+)
+
+// JudgeCapacity adds to the judgement of a sweep what its measurements show
+// together.
+func JudgeCapacity(base Validity, c Capacity) Validity {
+	j := judgement{valid: base.Valid, warnings: base.Warnings}
+	j.edge(c)
+	j.elsewhere(c)
+	j.falling(c.Steps)
+	j.again(c)
+	return Validity{Valid: j.valid, Warnings: j.warnings}
+}
+
+// edge says how well the rate is known. Steps that are not valid show the load
+// generator: when one is what broke the service level, it is not the system's edge.
+func (j *judgement) edge(c Capacity) {
+	rate, low, high := c.RatePerS, c.LowPerS, c.HighPerS
+	for _, m := range c.Steps {
+		if !m.Validity.Valid && m.Kept != nil && (rate == nil || *m.Load.OfferedPerS < *rate*(1+edgeShare)) {
+			j.refuse("at %s/s: %s; the system may carry more than was found", number(*m.Load.OfferedPerS), m.Why)
+		}
+	}
+	switch {
+	case rate == nil:
+	case high == nil:
+		j.warn("no edge: the service level was kept at the highest rate that was tried, %s/s", number(*rate))
+	case *low < *rate*(1-edgeShare) || *high > *rate*(1+edgeShare):
+		j.warn("repeats disagree: the same rates kept the service level and broke it, so that the edge is only known to be from %s/s to %s/s", number(*low), number(*high))
+	}
+}
+
+// elsewhere passes on what was said of measurements next to the edge.
+func (j *judgement) elsewhere(c Capacity) {
+	if c.RatePerS == nil {
+		return
+	}
+	said := map[string]bool{}
+	for _, m := range c.Steps {
+		if math.Abs(*m.Load.OfferedPerS / *c.RatePerS - 1) > edgeShare || !m.Validity.Valid {
+			continue
+		}
+		for _, warning := range m.Validity.Warnings {
+			kind, _, _ := strings.Cut(warning, ":")
+			if !said[kind] {
+				said[kind] = true
+				j.warn("at %s/s: %s", number(*m.Load.OfferedPerS), warning)
+			}
+		}
+	}
+}
+
+// falling looks for a median that is higher at a much lower rate: processors that
+// save power, and threads that have gone to sleep, take a while to begin.
+func (j *judgement) falling(steps []Measured) {
+	var worst, than *Measured
+	for i, low := range steps {
+		for k, high := range steps {
+			if low.LatencyMS.P50 == nil || high.LatencyMS.P50 == nil || *high.Load.OfferedPerS < lowerAtLeast**low.Load.OfferedPerS {
+				continue
+			}
+			if by := *low.LatencyMS.P50 - *high.LatencyMS.P50; by > fallLeastMS && by > fallShare**high.LatencyMS.P50 &&
+				(worst == nil || by > *worst.LatencyMS.P50-*than.LatencyMS.P50) {
+				worst, than = &steps[i], &steps[k]
+			}
+		}
+	}
+	if worst != nil {
+		j.warn("latency falls as load rises: p50 is %s ms at %s/s and %s ms at %s/s (power saving, or threads that have to be woken)",
+			number(*worst.LatencyMS.P50), number(*worst.Load.OfferedPerS), number(*than.LatencyMS.P50), number(*than.Load.OfferedPerS))
+	}
+}
+
+// again compares the same load at the beginning and at the end.
+func (j *judgement) again(c Capacity) {
+	if c.Again == nil {
+		return
+	}
+	for _, m := range c.Scaling {
+		if m.Load.InFlight != c.Again.Load.InFlight {
+			continue
+		}
+		first, last := m.Load.AchievedPerS, c.Again.Load.AchievedPerS
+		if math.Abs(last-first) > driftShare*max(first, last) {
+			j.warn("not steady: %s/s with %d in flight at the beginning, %s/s at the end: the machine or the store has changed meanwhile",
+				number(first), m.Load.InFlight, number(last))
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package report
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// sweepStep is an open-loop measurement with nothing to say against it.
+func sweepStep(perS, p50 float64, kept bool) Measured {
+	return Measured{
+		Load:      Load{Mode: Open, OfferedPerS: &perS, AchievedPerS: perS, Requests: 10_000},
+		LatencyMS: Latency{P50: &p50}, Kept: &kept, Validity: Validity{Valid: true},
+	}
+}
+
+func TestJudgeCapacity(t *testing.T) {
+	t.Parallel()
+	good := func() Capacity {
+		return Capacity{
+			RatePerS: ptr(1000.0), LowPerS: ptr(950.0), HighPerS: ptr(1050.0),
+			Steps:   []Measured{sweepStep(500, 1, true), sweepStep(1000, 1, true), sweepStep(1100, 1.1, false)},
+			Scaling: []Measured{{Load: Load{InFlight: 8, AchievedPerS: 1200}}, {Load: Load{InFlight: 16, AchievedPerS: 1500}}},
+			Again:   &Measured{Load: Load{InFlight: 16, AchievedPerS: 1450}},
+		}
+	}
+	base := Validity{Valid: true, Warnings: []string{"shared host"}}
+	require.Equal(t, base, JudgeCapacity(base, good()))
+	require.Equal(t, base, JudgeCapacity(base, Capacity{}), "nothing was measured, which somebody else says")
+
+	late := Validity{Warnings: []string{"late load generator: 500 of 10,000"}}
+	for name, c := range map[string]struct {
+		spoil func(*Capacity)
+		valid bool
+		want  string // the first of the warnings that were not there
+	}{
+		"generator at the edge": {
+			func(c *Capacity) { c.Steps[2].Validity, c.Steps[2].Why = late, late.Warnings[0] }, true, "",
+		},
+		"generator is the edge": {
+			func(c *Capacity) {
+				c.RatePerS, c.LowPerS, c.HighPerS = ptr(1080.0), ptr(1000.0), ptr(1150.0)
+				c.Steps[2].Validity, c.Steps[2].Why = late, late.Warnings[0]
+			}, false, "at 1,100/s: late load generator: 500 of 10,000; the system may carry more than was found",
+		},
+		"generator, tried again": {
+			func(c *Capacity) {
+				c.Steps[2].Validity, c.Steps[2].Kept = late, nil
+			}, true, "",
+		},
+		"no edge": {
+			func(c *Capacity) { c.HighPerS = nil }, true,
+			"no edge: the service level was kept at the highest rate that was tried, 1,000/s",
+		},
+		"wide": {
+			func(c *Capacity) { c.LowPerS = ptr(700.0) }, true,
+			"repeats disagree: the same rates kept the service level and broke it, so that the edge is only known to be from 700/s to 1,050/s",
+		},
+		"falling": {
+			func(c *Capacity) { *c.Steps[0].LatencyMS.P50 = 1.5 }, true,
+			"latency falls as load rises: p50 is 1.50 ms at 500/s and 1.00 ms at 1,000/s (power saving, or threads that have to be woken)",
+		},
+		"not the same machine any more": {
+			func(c *Capacity) { c.Again.Load.AchievedPerS = 1200 }, true,
+			"not steady: 1,500/s with 16 in flight at the beginning, 1,200/s at the end: the machine or the store has changed meanwhile",
+		},
+		"said of a step": {
+			func(c *Capacity) { c.Steps[1].Validity.Warnings = []string{"others: 1.10 of 2"} }, true, "at 1,000/s: others: 1.10 of 2",
+		},
+	} {
+		capacity := good()
+		c.spoil(&capacity)
+		got := JudgeCapacity(base, capacity)
+		require.Equal(t, c.valid, got.Valid, name)
+		switch {
+		case c.want == "":
+			require.Equal(t, base.Warnings, got.Warnings, name)
+		case c.valid:
+			require.Equal(t, []string{"shared host", c.want}, got.Warnings, name)
+		default:
+			require.Equal(t, []string{c.want, "shared host"}, got.Warnings, name+": why it is not valid comes first")
+		}
+	}
+}

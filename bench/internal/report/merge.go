@@ -1,0 +1,308 @@
+package report
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ErrMerge is of results that are not those of the load hosts of one run.
+var ErrMerge = errors.New("not the results of one run")
+
+// togetherShare is how much of its measured part each host has to be measuring at the
+// same time as all others: what one does alone is another load.
+const togetherShare = 0.5
+
+// Merge makes one result of those of several load hosts of one run. Its rates are
+// those of the time in which all of them were measuring, by their clocks, which have to
+// agree.
+//
+//   - Histograms are merged, counts added up. Percentiles are read from what was
+//     merged; there are none by the second, which are not kept as histograms.
+//   - Rates are what all hosts did in the common time.
+//   - CPU of the load generators is added up; for what the hosts share see cost.
+//   - Valid is what all of them are.
+//
+// It refuses, with ErrMerge, results of different sagas, modes or stores, the same
+// result twice, and results that were not measured together.
+func Merge(dirs ...string) (Summary, Recording, error) {
+	var hosts []host
+	for _, dir := range dirs {
+		r, err := ReadResult(dir)
+		if err != nil {
+			return Summary{}, Recording{}, err
+		}
+		if r.Run == nil || len(r.Recording.Intervals) == 0 {
+			return Summary{}, Recording{}, fmt.Errorf("merge %s: %w: it has no %s", dir, ErrMerge, FileHistogramLog)
+		}
+		hosts = append(hosts, newHost(r))
+	}
+	m, err := newMerge(hosts)
+	if err != nil {
+		return Summary{}, Recording{}, fmt.Errorf("merge: %w", err)
+	}
+	return m.summary()
+}
+
+// window is a span of time.
+type window struct{ from, to time.Time }
+
+func (w window) length() time.Duration { return w.to.Sub(w.from) }
+
+// common is the part that both have; its length may be negative.
+func (w window) common(o window) window {
+	if o.from.After(w.from) {
+		w.from = o.from
+	}
+	if o.to.Before(w.to) {
+		w.to = o.to
+	}
+	return w
+}
+
+// host is the result of one load generator.
+type host struct {
+	Result
+	measured window
+}
+
+func newHost(r Result) host {
+	h := host{Result: r}
+	for k, i := range r.Recording.Intervals {
+		if end := i.Start.Add(i.Length); k == 0 || end.After(h.measured.to) {
+			h.measured.to = end
+		}
+		if k == 0 || i.Start.Before(h.measured.from) {
+			h.measured.from = i.Start
+		}
+	}
+	return h
+}
+
+// sagas is how many of them the costs were divided by.
+func (s Summary) sagas() float64 { return float64(s.Load.Requests - s.Load.Errors) }
+
+// acknowledged is how many sagas the host was told of within a window. Within an
+// interval the answers are taken to be spread evenly.
+func (h host) acknowledged(w window) (n float64) {
+	for _, i := range h.Recording.Intervals {
+		whole := window{i.Start, i.Start.Add(i.Length)}
+		if part := whole.common(w).length(); part > 0 {
+			n += float64(i.Acknowledged) * float64(part) / float64(i.Length)
+		}
+	}
+	return n
+}
+
+type merge struct {
+	hosts  []host
+	common window
+}
+
+func newMerge(hosts []host) (merge, error) {
+	if len(hosts) < 2 {
+		return merge{}, fmt.Errorf("%w: there is only %s", ErrMerge, plural(int64(len(hosts)), "result"))
+	}
+	m := merge{hosts, hosts[0].measured}
+	first := hosts[0].Run
+	for i, h := range hosts {
+		m.common = m.common.common(h.measured)
+		for _, other := range hosts[:i] {
+			if other.Run.Run.Started.Equal(h.Run.Run.Started) && other.Run.Run.ID == h.Run.Run.ID {
+				return m, fmt.Errorf("%w: %s and %s are the same result", ErrMerge, other.Dir, h.Dir)
+			}
+		}
+		for _, what := range []struct{ name, one, other string }{
+			{"saga", first.Run.Scenario.words(), h.Run.Run.Scenario.words()},
+			{"mode", first.Load.Mode, h.Run.Load.Mode},
+			{"store", first.Run.Store.Driver + " " + first.Run.Store.Version, h.Run.Run.Store.Driver + " " + h.Run.Run.Store.Version},
+			{"durability", first.Run.Store.Durability, h.Run.Run.Store.Durability},
+			{"store's settings", pairs(first.Run.Store.Settings, "="), pairs(h.Run.Run.Store.Settings, "=")},
+		} {
+			if what.one != what.other {
+				return m, fmt.Errorf("%w: the %s of %s is %q, of %s %q", ErrMerge, what.name, hosts[0].Dir, what.one, h.Dir, what.other)
+			}
+		}
+	}
+	for _, h := range hosts {
+		if !(m.together(h) >= togetherShare) {
+			return m, fmt.Errorf("%w: all %d were measuring together for %s s of the %s s of %s",
+				ErrMerge, len(hosts), number(max(0, m.common.length().Seconds())), number(h.measured.length().Seconds()), h.Dir)
+		}
+	}
+	return m, nil
+}
+
+// together is the share of a host's measured part in which all were measuring.
+func (m merge) together(h host) float64 {
+	return float64(m.common.length()) / float64(h.measured.length())
+}
+
+func (m merge) summary() (Summary, Recording, error) {
+	rec := Recording{Latency: NewHistogram(), Service: NewHistogram()}
+	for _, h := range m.hosts {
+		if dropped := rec.Latency.Merge(h.Recording.Latency) + rec.Service.Merge(h.Recording.Service); dropped > 0 {
+			return Summary{}, Recording{}, fmt.Errorf("merge %s: %d values beyond %d µs", h.Dir, dropped, int64(HighestUS))
+		}
+	}
+	service := rec.Service
+	if service.TotalCount() == 0 {
+		service = rec.Latency
+	}
+	return Summary{
+		Schema:      Schema,
+		Run:         m.run(),
+		Load:        m.load(),
+		LatencyMS:   LatencyOf(rec.Latency),
+		ServiceMS:   LatencyOf(service),
+		CostPerSaga: m.cost(),
+		Resources:   m.resources(),
+		Timeline:    m.timeline(),
+		Check:       m.check(),
+		Validity:    m.validity(),
+		Environment: m.environment(),
+	}, rec, nil
+}
+
+func (m merge) run() Run {
+	r := m.hosts[0].Run.Run
+	var commands []string
+	for _, h := range m.hosts {
+		if h.Run.Run.Started.Before(r.Started) {
+			r.Started, r.ID = h.Run.Run.Started, h.Run.Run.ID
+		}
+		r.SharedHost = r.SharedHost || h.Run.Run.SharedHost
+		commands = append(commands, h.Run.Run.Command)
+	}
+	r.ID += "-merged"
+	r.DurationS = round(m.common.length().Seconds())
+	r.Topology = fmt.Sprintf("%d load hosts, each: %s", len(m.hosts), r.Topology)
+	if allSame(commands) {
+		commands = commands[:1]
+	}
+	r.Command = strings.Join(commands, " & ") + fmt.Sprintf(" # on %d hosts at once", len(m.hosts))
+	return r
+}
+
+func allSame(list []string) bool {
+	return !slices.ContainsFunc(list, func(s string) bool { return s != list[0] })
+}
+
+func round(x float64) float64 { return math.Round(x*1000) / 1000 }
+
+func (m merge) load() Load {
+	l := Load{Mode: m.hosts[0].Run.Load.Mode, ErrorsByKind: map[string]int64{}}
+	var acknowledged float64
+	l.OfferedPerS = m.sum(func(s Summary) *float64 { return s.Load.OfferedPerS })
+	for i, h := range m.hosts {
+		one := h.Run.Load
+		l.InFlight += one.InFlight
+		l.Requests += one.Requests
+		l.Errors += one.Errors
+		for kind, n := range one.ErrorsByKind {
+			l.ErrorsByKind[kind] += n
+		}
+		if i == 0 {
+			l.Late, l.Dropped = new(int64), new(int64)
+		}
+		l.Late, l.Dropped = plus(l.Late, one.Late), plus(l.Dropped, one.Dropped)
+		acknowledged += h.acknowledged(m.common)
+	}
+	l.AchievedPerS = round(acknowledged / m.common.length().Seconds())
+	return l
+}
+
+// plus is nil when either is.
+func plus(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	sum := *a + *b
+	return &sum
+}
+
+// sum is nil when it is not known of every host.
+func (m merge) sum(of func(Summary) *float64) *float64 {
+	sum := 0.0
+	for _, h := range m.hosts {
+		x := of(*h.Run)
+		if x == nil {
+			return nil
+		}
+		sum += *x
+	}
+	return &sum
+}
+
+// timeline is the rate of all, second by second of the common time.
+func (m merge) timeline() (line []Moment) {
+	for at := m.common.from; !at.Add(time.Second).After(m.common.to); at = at.Add(time.Second) {
+		second, rate := window{at, at.Add(time.Second)}, 0.0
+		for _, h := range m.hosts {
+			rate += h.acknowledged(second)
+		}
+		rate = round(rate)
+		line = append(line, Moment{AtS: second.to.Sub(m.common.from).Seconds(), SagasPerS: &rate})
+	}
+	return line
+}
+
+// check adds up what was acknowledged and lost. Each host audited the whole store for
+// the rest, so the worst that one of them saw is taken.
+func (m merge) check() Check {
+	c := m.hosts[0].Run.Check
+	for _, h := range m.hosts[1:] {
+		o := h.Run.Check
+		c.Acknowledged += o.Acknowledged
+		c.Lost = plus(c.Lost, o.Lost)
+		c.Terminal = most(c.Terminal, o.Terminal)
+		c.BothOutcomes = most(c.BothOutcomes, o.BothOutcomes)
+		c.Uncompensated = most(c.Uncompensated, o.Uncompensated)
+		c.Unfinished = most(c.Unfinished, o.Unfinished)
+	}
+	return c
+}
+
+// most is the one that is known when the other is not.
+func most[T cmp.Ordered](a, b *T) *T {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
+}
+
+func (m merge) validity() Validity {
+	v := Validity{Valid: true, Warnings: []string{}}
+	for i, h := range m.hosts {
+		v.Valid = v.Valid && h.Run.Validity.Valid
+		for _, warning := range h.Run.Validity.Warnings {
+			v.Warnings = append(v.Warnings, fmt.Sprintf("host %d: %s", i+1, warning))
+		}
+		if share := m.together(h); share < 1-countTogether {
+			v.Warnings = append(v.Warnings, fmt.Sprintf("host %d: measured together with the others for %s s of its %s s (%s); its latencies are of all of them",
+				i+1, number(m.common.length().Seconds()), number(h.measured.length().Seconds()), percent(share)))
+		}
+	}
+	return v
+}
+
+// environment is of all the hosts together.
+func (m merge) environment() Environment {
+	e := m.hosts[0].Run.Environment
+	e.Versions = maps.Clone(e.Versions)
+	for _, h := range m.hosts[1:] {
+		o := h.Run.Environment
+		e.Cores += o.Cores
+		e.Memory += o.Memory
+		if !strings.Contains(e.CPU, o.CPU) {
+			e.CPU += " and " + o.CPU
+		}
+	}
+	e.CPU = fmt.Sprintf("%d hosts, %s", len(m.hosts), e.CPU)
+	return e
+}

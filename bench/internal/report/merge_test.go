@@ -1,0 +1,223 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	vegeta "github.com/tsenart/vegeta/v12/lib"
+)
+
+// hostDir writes the result of a host that measured whole seconds from start on, with
+// so many sagas in each, of latencies around the µs given.
+func hostDir(t *testing.T, start time.Time, perS []int, us int64, change func(*Summary)) string {
+	t.Helper()
+	dir := t.TempDir()
+	var log, results bytes.Buffer
+	hlog, err := NewHistogramLog(&log, start)
+	require.NoError(t, err)
+	encode := vegeta.NewEncoder(&results)
+	rng := rand.New(rand.NewPCG(1, uint64(us)))
+	service, all, n := NewHistogram(), NewHistogram(), int64(0)
+	for i, sagas := range perS {
+		h, at := NewHistogram(), start.Add(time.Duration(i)*time.Second)
+		for k := range sagas {
+			latency := us + rng.Int64N(us)
+			require.NoError(t, errors.Join(h.RecordValue(latency), all.RecordValue(latency), service.RecordValue(latency/2)))
+			require.NoError(t, encode(&vegeta.Result{
+				Seq: uint64(n), Code: 200, Timestamp: at.Add(time.Duration(k) * time.Second / time.Duration(sagas)),
+				Latency: time.Duration(latency) * time.Microsecond, BytesIn: 10, BytesOut: 20,
+			}))
+			n++
+		}
+		require.NoError(t, hlog.Interval(h, at, at.Add(time.Second)))
+	}
+	end := start.Add(time.Duration(len(perS)) * time.Second)
+	require.NoError(t, hlog.Service(service, start, end))
+	s := closedRun()
+	s.Run.Started, s.Run.DurationS = start.Add(-2*time.Second), float64(len(perS))
+	s.Run.Command = "bench load --target http://a,http://b --in-flight 64"
+	s.Run.Store.Driver = "redis"
+	s.Load.Requests, s.Load.AchievedPerS = n, float64(n)/s.Run.DurationS
+	s.LatencyMS, s.ServiceMS = LatencyOf(all), LatencyOf(service)
+	change(&s)
+	for name, content := range map[string][]byte{FileHistogramLog: log.Bytes(), FileResults: results.Bytes(), FileAcknowledged: []byte(dir + "\n")} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), content, 0o644))
+	}
+	require.NoError(t, Write(dir, s))
+	return dir
+}
+
+func same(*Summary) {}
+
+func per(second int, n int) (perS []int) {
+	for range n {
+		perS = append(perS, second)
+	}
+	return perS
+}
+
+func TestMerge_AddsUpWhatTheHostsDid(t *testing.T) {
+	t.Parallel()
+	a := hostDir(t, began, per(1000, 10), 2000, func(s *Summary) {
+		s.Load.Errors, s.Load.ErrorsByKind = 3, map[string]int64{"timeout": 3}
+		s.Resources = Resources{LoadCores: ptr(0.5), StoreCores: ptr(0.3), BusiestCore: ptr(0.4)}
+	})
+	b := hostDir(t, began.Add(time.Second), per(3000, 10), 8000, func(s *Summary) {
+		s.Load.Errors, s.Load.ErrorsByKind = 1, map[string]int64{"http 500": 1}
+		s.Resources = Resources{LoadCores: ptr(0.7), StoreCores: ptr(0.4), BusiestCore: ptr(0.9)}
+		s.Validity = Validity{Warnings: []string{"late"}}
+		s.Check.Terminal, s.Check.Lost = ptr[int64](200_000), ptr[int64](2)
+	})
+	s, rec, err := Merge(a, b)
+	require.NoError(t, err)
+
+	require.EqualValues(t, 40_000, rec.Latency.TotalCount())
+	require.EqualValues(t, 40_000, s.Load.Requests)
+	require.EqualValues(t, 4, s.Load.Errors)
+	require.Equal(t, map[string]int64{"timeout": 3, "http 500": 1}, s.Load.ErrorsByKind)
+	require.Equal(t, 128, s.Load.InFlight)
+	require.InDelta(t, 4000, s.Load.AchievedPerS, 1e-6)
+	require.InDelta(t, 9, s.Run.DurationS, 1e-9, "the common time")
+	require.Nil(t, s.Load.Late, "a closed loop")
+
+	// A quarter of the latencies lies between 2 and 4 ms, the others between 8 and 16.
+	require.InDelta(t, 8+8/3.0, *s.LatencyMS.P50, 0.1)
+	require.InDelta(t, 4+4/3.0, *s.ServiceMS.P50, 0.1)
+
+	require.InDelta(t, 1.2, *s.Resources.LoadCores, 1e-9)
+	require.InDelta(t, 0.9, *s.Resources.BusiestCore, 1e-9)
+	require.EqualValues(t, 2*134_900, s.Check.Acknowledged)
+	require.EqualValues(t, 200_000, *s.Check.Terminal)
+	require.EqualValues(t, 2, *s.Check.Lost)
+	require.False(t, s.Validity.Valid, "the worse of both")
+	require.Contains(t, s.Validity.Warnings, "host 2: late")
+	require.Contains(t, s.Validity.Warnings, "host 1: measured together with the others for 9.00 s of its 10.0 s (90.0%); its latencies are of all of them")
+	require.Len(t, s.Timeline, 9)
+	require.InDelta(t, 4000, *s.Timeline[4].SagasPerS, 1e-6)
+	require.Nil(t, s.Timeline[4].P99MS, "percentiles are never averaged")
+	require.Equal(t, 4, s.Environment.Cores)
+	require.Equal(t, "bench load --target http://a,http://b --in-flight 64 # on 2 hosts at once", s.Run.Command)
+}
+
+func TestMerge_CountsTheStoreOnce(t *testing.T) {
+	t.Parallel()
+	cost := func(store, app, load float64) func(*Summary) {
+		return func(s *Summary) {
+			s.CostPerSaga = Cost{StoreCPUUS: ptr(store), AppCPUUS: ptr(app), LoadCPUUS: ptr(load), StoreFsyncs: ptr(store / 100)}
+		}
+	}
+	// The store spends 10 µs on each of 400 sagas/s, and the app 40: each host takes
+	// it all for its own.
+	a := hostDir(t, began, per(100, 10), 2000, cost(40, 160, 20))
+	b := hostDir(t, began.Add(100*time.Millisecond), per(300, 10), 2000, cost(40/3.0, 160/3.0, 24))
+	s, _, err := Merge(a, b)
+	require.NoError(t, err)
+	require.InDelta(t, 10, *s.CostPerSaga.StoreCPUUS, 0.2)
+	require.InDelta(t, 0.1, *s.CostPerSaga.StoreFsyncs, 0.002)
+	require.InDelta(t, 40, *s.CostPerSaga.AppCPUUS, 0.8, "both drove the same app servers")
+	require.InDelta(t, 23, *s.CostPerSaga.LoadCPUUS, 1e-9)
+	require.Nil(t, s.CostPerSaga.StoreCalls)
+
+	own := hostDir(t, began.Add(150*time.Millisecond), per(300, 10), 2000, func(s *Summary) {
+		cost(40/3.0, 44, 24)(s)
+		s.CostPerSaga.StoreCPUUS = nil
+		s.Run.Command = "bench load --target=http://c"
+	})
+	s, _, err = Merge(a, own)
+	require.NoError(t, err)
+	require.InDelta(t, (160+3*44)/4.0, *s.CostPerSaga.AppCPUUS, 1e-9, "each its own")
+	require.InDelta(t, 10, *s.CostPerSaga.StoreCPUUS, 0.2, "one of them knows")
+
+	mixed := hostDir(t, began.Add(time.Millisecond), per(300, 10), 2000, func(s *Summary) {
+		cost(10, 44, 24)(s)
+		s.Run.Command = "bench load --target http://b"
+	})
+	s, _, err = Merge(a, mixed)
+	require.NoError(t, err)
+	require.Nil(t, s.CostPerSaga.AppCPUUS, "one app server served both")
+
+	late := hostDir(t, began.Add(2*time.Second), per(300, 10), 2000, cost(10, 40, 24))
+	s, _, err = Merge(a, late)
+	require.NoError(t, err)
+	require.Nil(t, s.CostPerSaga.StoreCPUUS, "for two seconds nobody knows what the other did")
+	require.NotNil(t, s.CostPerSaga.LoadCPUUS)
+}
+
+func TestMerge_Refuses(t *testing.T) {
+	t.Parallel()
+	a := hostDir(t, began, per(100, 4), 2000, same)
+	for want, dir := range map[string]string{
+		"are the same result": a,
+		"the saga of":         hostDir(t, began.Add(1), per(100, 4), 2000, func(s *Summary) { s.Run.Scenario.Steps = 3 }),
+		"the store of":        hostDir(t, began.Add(2), per(100, 4), 2000, func(s *Summary) { s.Run.Store.Driver = "mysql" }),
+		"the durability of":   hostDir(t, began.Add(3), per(100, 4), 2000, func(s *Summary) { s.Run.Store.Durability = "D0" }),
+		"the mode of":         hostDir(t, began.Add(4), per(100, 4), 2000, func(s *Summary) { s.Load.Mode = Open }),
+		"all 2 were measuring together for 1.00 s of the 4.00 s of": hostDir(t, began.Add(3*time.Second), per(100, 4), 2000, same),
+		"all 2 were measuring together for 0 s of the 4.00 s of":    hostDir(t, began.Add(time.Hour), per(100, 4), 2000, same),
+	} {
+		_, _, err := Merge(a, dir)
+		require.ErrorIs(t, err, ErrMerge, want)
+		require.ErrorContains(t, err, want)
+	}
+	_, _, err := Merge(a)
+	require.ErrorIs(t, err, ErrMerge)
+	_, _, err = Merge(a, t.TempDir())
+	require.ErrorIs(t, err, ErrNoResult)
+}
+
+func TestMergeFiles_AgreeWithVegeta(t *testing.T) {
+	t.Parallel()
+	a := hostDir(t, began, per(200, 10), 2000, same)
+	b := hostDir(t, began.Add(200*time.Millisecond), per(600, 10), 2000, same)
+	into := filepath.Join(t.TempDir(), "merged")
+	require.NoError(t, MergeFiles(into, a, b))
+	s, _, err := Merge(a, b)
+	require.NoError(t, err)
+
+	// As `vegeta report a/results.bin b/results.bin` reads several, and as it reads
+	// what was merged.
+	open := func(dir string) vegeta.Decoder {
+		f, err := os.Open(filepath.Join(dir, FileResults))
+		require.NoError(t, err)
+		t.Cleanup(func() { f.Close() })
+		return vegeta.DecoderFor(f)
+	}
+	for name, decode := range map[string]vegeta.Decoder{
+		"several": vegeta.NewRoundRobinDecoder(open(a), open(b)),
+		"merged":  open(into),
+	} {
+		var m vegeta.Metrics
+		for {
+			var r vegeta.Result
+			if err := decode(&r); errors.Is(err, io.EOF) {
+				break
+			} else {
+				require.NoError(t, err)
+			}
+			m.Add(&r)
+		}
+		m.Close()
+		require.EqualValues(t, s.Load.Requests, m.Requests, name)
+		require.InDelta(t, 1, m.Success, 1e-9, name)
+		// Of the 10.2 s from the first to the last request, all sent for 9.8 s.
+		require.InEpsilon(t, s.Load.AchievedPerS, m.Rate, 0.025, name)
+		require.InEpsilon(t, s.Load.AchievedPerS, m.Throughput, 0.025, name)
+		require.InEpsilon(t, *s.LatencyMS.P99, m.Latencies.P99.Seconds()*1000, 0.01, name)
+	}
+
+	merged := s
+	require.NoError(t, Write(into, merged))
+	r, err := ReadResult(into)
+	require.NoError(t, err)
+	require.Equal(t, s.LatencyMS, LatencyOf(r.Recording.Latency))
+	journal, err := os.ReadFile(filepath.Join(into, FileAcknowledged))
+	require.NoError(t, err)
+	require.Equal(t, a+"\n"+b+"\n", string(journal))
+}

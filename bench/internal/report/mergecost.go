@@ -1,0 +1,151 @@
+package report
+
+import (
+	"slices"
+	"strings"
+)
+
+// embedded is the driver of a store that is a part of the app server.
+const embedded = "pebble"
+
+// countTogether is how much of a host's measured part may lie outside of that of
+// another for the sagas that ran in it to be known: the other may have been warming
+// up, and those sagas are in no interval.
+const countTogether = 0.05
+
+// cost is what a saga of all hosts cost.
+//
+// Each host divided what was used during its own measured part by its own sagas. What
+// its generator used is its own affair, and is added up over all sagas. The store
+// served the sagas of all hosts meanwhile: its cost times the host's sagas is what it
+// used in that time, and that is divided by the sagas of all hosts in that time. Of
+// the hosts' times the longest that all others cover is taken. It is not known when
+// there is none.
+//
+// The app servers are shared like the store when all hosts were told of the same
+// targets, and a host's own affair like its generator when no two were told of the
+// same. Otherwise it cannot be told who was served.
+func (m merge) cost() (c Cost) {
+	c.LoadCPUUS = m.own(func(c Cost) *float64 { return c.LoadCPUUS })
+	app := m.appCost()
+	c.AppCPUUS = app(func(c Cost) *float64 { return c.AppCPUUS })
+	c.StoreRoundTrips = app(func(c Cost) *float64 { return c.StoreRoundTrips })
+	c.StoreFsyncs = m.shared(func(c Cost) *float64 { return c.StoreFsyncs })
+	if m.hosts[0].Run.Run.Store.Driver == embedded {
+		c.StoreFsyncs = app(func(c Cost) *float64 { return c.StoreFsyncs }) // the app's own
+	}
+	c.StoreCPUUS = m.shared(func(c Cost) *float64 { return c.StoreCPUUS })
+	c.StoreBytesIn = m.shared(func(c Cost) *float64 { return c.StoreBytesIn })
+	c.StoreBytesOut = m.shared(func(c Cost) *float64 { return c.StoreBytesOut })
+	c.StoreMemoryBytes = m.shared(func(c Cost) *float64 { return c.StoreMemoryBytes })
+	c.StoreCalls = m.shared(func(c Cost) *float64 { return c.StoreCalls })
+	return c
+}
+
+// appCost is how a cost of the app servers is merged.
+func (m merge) appCost() func(func(Cost) *float64) *float64 {
+	targets := make([][]string, len(m.hosts))
+	same, apart := true, true
+	for i, h := range m.hosts {
+		targets[i] = targetsOf(h.Run.Run.Command)
+		same = same && len(targets[i]) > 0 && slices.Equal(targets[i], targets[0])
+		for _, other := range targets[:i] {
+			apart = apart && !slices.ContainsFunc(other, func(t string) bool { return slices.Contains(targets[i], t) })
+		}
+		apart = apart && len(targets[i]) > 0
+	}
+	switch {
+	case same:
+		return m.shared
+	case apart:
+		return m.own
+	default:
+		return func(func(Cost) *float64) *float64 { return nil }
+	}
+}
+
+// targetsOf are those that a command line names, in order.
+func targetsOf(command string) (targets []string) {
+	words := strings.Fields(command)
+	for i, word := range words {
+		list, is := strings.CutPrefix(word, "--target=")
+		if word == "--target" && i+1 < len(words) {
+			list, is = words[i+1], true
+		}
+		if is {
+			targets = append(targets, strings.Split(strings.Trim(list, `'`), ",")...)
+		}
+	}
+	slices.Sort(targets)
+	return targets
+}
+
+// own is a cost of what each host has for itself; nil: one of them does not know.
+func (m merge) own(of func(Cost) *float64) *float64 {
+	sagas := 0.0
+	used := m.sum(func(s Summary) *float64 {
+		x := of(s.CostPerSaga)
+		if x == nil {
+			return nil
+		}
+		sagas += s.sagas()
+		all := *x * s.sagas()
+		return &all
+	})
+	if used == nil || sagas == 0 {
+		return nil
+	}
+	*used = round(*used / sagas)
+	return used
+}
+
+// shared is a cost of what all hosts use.
+func (m merge) shared(of func(Cost) *float64) *float64 {
+	h := m.widest(func(s Summary) bool { return of(s.CostPerSaga) != nil })
+	if h == nil {
+		return nil
+	}
+	sagas := 0.0
+	for _, other := range m.hosts {
+		sagas += other.acknowledged(h.measured)
+	}
+	if sagas == 0 {
+		return nil
+	}
+	cost := round(*of(h.Run.CostPerSaga) * h.Run.sagas() / sagas)
+	return &cost
+}
+
+// widest is the host with the longest measured part that all others cover, of those
+// that know; nil: there is none.
+func (m merge) widest(knows func(Summary) bool) (found *host) {
+	for i, h := range m.hosts {
+		if m.together(h) < 1-countTogether || !knows(*h.Run) {
+			continue
+		}
+		if found == nil || h.measured.length() > found.measured.length() {
+			found = &m.hosts[i]
+		}
+	}
+	return found
+}
+
+// resources are those of the store as the host with the widest view of it saw them,
+// and of the hosts together, or of the busiest of them.
+func (m merge) resources() (r Resources) {
+	if h := m.widest(func(s Summary) bool { return s.Resources.StoreCores != nil || s.Resources.StoreFsyncsPerS != nil }); h != nil {
+		s := h.Run.Resources
+		r.StoreCores, r.StoreFsyncsPerS, r.StoreLockWaits = s.StoreCores, s.StoreFsyncsPerS, s.StoreLockWaits
+	}
+	r.StoreOneCore = m.hosts[0].Run.Resources.StoreOneCore
+	r.LoadCores = m.sum(func(s Summary) *float64 { return s.Resources.LoadCores })
+	r.NetworkBytesPerS = m.sum(func(s Summary) *float64 { return s.Resources.NetworkBytesPerS })
+	for _, h := range m.hosts {
+		s := h.Run.Resources
+		r.HostBusy = most(r.HostBusy, s.HostBusy)
+		r.BusiestCore = most(r.BusiestCore, s.BusiestCore)
+		r.HostSteal = most(r.HostSteal, s.HostSteal)
+		r.NetworkShare = most(r.NetworkShare, s.NetworkShare)
+	}
+	return r
+}

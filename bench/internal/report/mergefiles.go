@@ -1,0 +1,72 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	vegeta "github.com/tsenart/vegeta/v12/lib"
+)
+
+// MergeFiles puts into a directory what was written down by several hosts: their
+// requests, their latencies and their journals. A results.bin cannot be appended to
+// another, so they are encoded anew.
+func MergeFiles(into string, dirs ...string) error {
+	if err := os.MkdirAll(into, 0o777); err != nil {
+		return fmt.Errorf("make the result directory: %w", err)
+	}
+	if err := WriteFile(into, FileResults, func(w io.Writer) error { return mergeResults(w, dirs) }); err != nil {
+		return err
+	}
+	for _, name := range []string{FileHistogramLog, FileAcknowledged} {
+		if err := WriteFile(into, name, func(w io.Writer) error { return appendAll(w, name, dirs) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendAll(w io.Writer, name string, dirs []string) error {
+	for _, dir := range dirs {
+		f, err := os.Open(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(w, f)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func mergeResults(w io.Writer, dirs []string) error {
+	encode := vegeta.NewEncoder(w)
+	for _, dir := range dirs {
+		f, err := os.Open(filepath.Join(dir, FileResults))
+		if err != nil {
+			return err
+		}
+		err = copyResults(encode, f)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return fmt.Errorf("%s: %w", f.Name(), err)
+		}
+	}
+	return nil
+}
+
+func copyResults(encode vegeta.Encoder, r io.Reader) error {
+	for decode := vegeta.NewDecoder(r); ; {
+		var one vegeta.Result
+		if err := decode(&one); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := encode(&one); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"sagabench/internal/document"
+)
+
+// Result is what a result directory holds: a run or a search for a capacity.
+type Result struct {
+	Dir       string
+	Run       *Summary // nil: it is a Capacity
+	Recording Recording
+	Capacity  *CapacitySummary // nil: it is a Run
+}
+
+// ErrNoResult is of a directory that holds no result of a kind that is known here.
+var ErrNoResult = errors.New("no result of bench run, load or capacity")
+
+// ReadResult reads a result directory.
+func ReadResult(dir string) (Result, error) {
+	path := filepath.Join(dir, FileSummary)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Result{}, fmt.Errorf("%s: %w: %w", dir, ErrNoResult, err)
+	} else if err != nil {
+		return Result{}, fmt.Errorf("read the result: %w", err)
+	}
+	var kind struct {
+		Schema   int
+		Load     json.RawMessage
+		Capacity json.RawMessage
+	}
+	if err := json.Unmarshal(text, &kind); err != nil {
+		return Result{}, fmt.Errorf("read %s: %w", path, err)
+	}
+	switch {
+	case kind.Schema != Schema:
+		return Result{}, fmt.Errorf("read %s: schema %d, this program knows %d", path, kind.Schema, Schema)
+	case kind.Capacity != nil:
+		c := new(CapacitySummary)
+		if err := json.Unmarshal(text, c); err != nil {
+			return Result{}, fmt.Errorf("read %s: %w", path, err)
+		}
+		return Result{Dir: dir, Capacity: c}, nil
+	case kind.Load == nil:
+		return Result{}, fmt.Errorf("%s: %w", dir, ErrNoResult)
+	}
+	s := new(Summary)
+	if err := json.Unmarshal(text, s); err != nil {
+		return Result{}, fmt.Errorf("read %s: %w", path, err)
+	}
+	rec, err := readRecording(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Result{}, err
+	}
+	return Result{Dir: dir, Run: s, Recording: rec}, nil
+}
+
+// Document is the result as it is shown.
+func (r Result) Document() document.Document {
+	if r.Capacity != nil {
+		return r.Capacity.Document(r.Dir)
+	}
+	return r.Run.Document(r.Recording, r.Dir)
+}
+
+// run is what was run, of either kind.
+func (r Result) run() Run {
+	if r.Capacity != nil {
+		return r.Capacity.Run
+	}
+	return r.Run.Run
+}
+
+func (r Result) validity() Validity {
+	if r.Capacity != nil {
+		return r.Capacity.Validity
+	}
+	return r.Run.Validity
+}
+
+func (r Result) check() Check {
+	if r.Capacity != nil {
+		return r.Capacity.Check
+	}
+	return r.Run.Check
+}
+
+func (r Result) environment() Environment {
+	if r.Capacity != nil {
+		return r.Capacity.Environment
+	}
+	return r.Run.Environment
+}
+
+// edge is the measurement that a result stands for: the run, or the last one at the
+// highest rate at which the service level was kept; nil: there is none.
+func (r Result) edge() *Measured {
+	if r.Run != nil {
+		s := r.Run
+		return &Measured{Load: s.Load, LatencyMS: s.LatencyMS, ServiceMS: s.ServiceMS, CostPerSaga: s.CostPerSaga, Resources: s.Resources}
+	}
+	var edge *Measured
+	for _, m := range r.Capacity.Capacity.byRate() {
+		if rate := r.Capacity.Capacity.RatePerS; rate != nil && m.Kept != nil && *m.Kept && *m.Load.OfferedPerS <= *rate {
+			edge = &m
+		}
+	}
+	return edge
+}
