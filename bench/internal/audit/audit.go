@@ -34,16 +34,18 @@ func Store(ctx context.Context, s store.Store) (Result, error) {
 	return a.result(), err
 }
 
-// Journal is Store, and compares what the load generator was told: the journal
-// in a result directory. Sagas of the store that are not in the journal (a request that
+// Journals is Store, and compares what the load generator was told: the journals
+// in the result directories of one run. Sagas of the store that are in none (a request that
 // met an error may have left one) are audited as well.
-func Journal(ctx context.Context, s store.Store, dir string) (Result, error) {
+func Journals(ctx context.Context, s store.Store, dirs ...string) (Result, error) {
 	a, err := read(ctx, s)
 	if err != nil {
 		return a.result(), err
 	}
-	if err := load.Acknowledged(dir, a.told); err != nil {
-		return a.result(), fmt.Errorf("reading what was acknowledged: %w", err)
+	for _, dir := range dirs {
+		if err := load.Acknowledged(dir, a.told); err != nil {
+			return a.result(), fmt.Errorf("reading what was acknowledged: %w", err)
+		}
 	}
 	return a.result(), nil
 }

@@ -22,7 +22,7 @@ func TestJournal_AgreesWithAWholeStore(t *testing.T) {
 	put(t, s, "undone", store.StatusFailed, "yyny")
 	put(t, s, "early", store.StatusFailed, "ny--")
 	put(t, s, "not-acknowledged", store.StatusSucceeded, "y-y-")
-	got, err := Journal(t.Context(), s, journal(t, "S good", "F undone", "F early"))
+	got, err := Journals(t.Context(), s, journal(t, "S good", "F undone", "F early"))
 	require.NoError(t, err)
 	require.Empty(t, got.Findings)
 	require.EqualValues(t, 3, got.Acknowledged)
@@ -61,7 +61,7 @@ func TestJournal_FindsEveryFault(t *testing.T) {
 			if tt.told != "" {
 				lines = append(lines, tt.told)
 			}
-			got, err := Journal(t.Context(), s, journal(t, lines...))
+			got, err := Journals(t.Context(), s, journal(t, lines...))
 			require.NoError(t, err)
 			require.Equal(t, tt.lost, *got.Lost, got.Findings)
 			require.Equal(t, tt.bothOutcomes, *got.BothOutcomes, got.Findings)

@@ -25,6 +25,7 @@ const (
 	exitOK      = 0
 	exitError   = 1 // nothing was measured, or it could not be written down
 	exitInvalid = 2 // a result was written, and it must not be relied on
+	exitGate    = 3 // a result was written, and it is beyond what was allowed
 )
 
 // errInvalid ends a command whose report has already said what is wrong.
@@ -54,6 +55,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitOK
 	case errors.Is(err, errInvalid):
 		return exitInvalid
+	case errors.Is(err, errGate):
+		return exitGate
 	default:
 		fmt.Fprintln(stderr, "bench:", strings.Join(strings.Fields(err.Error()), " "))
 		return exitError
@@ -105,7 +108,8 @@ mysql (or MariaDB) and postgres, as configured, or the URL of a server:
 	a.loadFlags(root)
 	a.scenarioFlags(root)
 	a.serverFlags(root)
-	root.AddCommand(a.serveCommand(), a.coordinatorCommand(), a.runCommand(), a.loadCommand(), a.luaCommand(), a.checkCommand())
+	root.AddCommand(a.serveCommand(), a.coordinatorCommand(), a.runCommand(), a.loadCommand(), a.luaCommand(), a.capacityCommand(), a.compareCommand(),
+		a.planCommand(), a.reportCommand(), a.checkCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
 	return root
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/bench/internal/load"
 	"sagabench/deploy/lab"
 	"sagabench/internal/config"
 )
@@ -89,6 +91,8 @@ func TestMain_RefusesWrongInput(t *testing.T) {
 		"no duration":            {[]string{"--duration", "0s"}, "", "duration"},
 		"bad rate":               {[]string{"--rate", "fast"}, "", `rate: "fast", want requests per time`},
 		"negative rate":          {[]string{"--rate", "-1/s"}, "", "rate"},
+		"rate of none":           {[]string{"--rate", "10/s,0/s"}, "", "rate 0/s: must be more than 0"},
+		"no such arrival":        {[]string{"--rate", "1/s", "--arrival", "bursts"}, "", `arrival: "bursts", must be constant or poisson`},
 		"nothing in flight":      {[]string{"--in-flight", "0"}, "", "in flight: 0"},
 		"no steps":               {[]string{"--steps", "0"}, "", "steps: 0, must be 1 to 1000"},
 		"too many steps":         {[]string{"--steps", "1001"}, "", "steps: 1001, must be 1 to 1000"},
@@ -168,15 +172,24 @@ func TestSampleConfig_IsTheDefaults(t *testing.T) {
 	require.Equal(t, defaults(), sample)
 }
 
-func TestParseRate(t *testing.T) {
+func TestParseProfile_ReadsRatesStepsAndRamps(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]float64{"": 0, "0": 0, "500": 500, "500/s": 500, "30000/m": 500, "50/100ms": 500, "1.5/s": 1.5} {
-		got, err := parseRate(text)
+	for text, want := range map[string]load.Profile{
+		"": {}, "0": {}, "500": load.Constant(500), "500/s": load.Constant(500), "30000/m": load.Constant(500),
+		"50/100ms": load.Constant(500), "1.5/s": load.Constant(1.5), "100/s,200,24000/m": load.Steps(100, 200, 400),
+		"100/s..2000/s": load.Ramp(100, 2000), "20..1.5/s": load.Ramp(20, 1.5),
+	} {
+		got, err := parseProfile(text)
 		require.NoError(t, err, text)
-		require.InDelta(t, want, got, 1e-9, text)
+		require.Equal(t, want, got, text)
+		again, err := parseProfile(got.String())
+		require.NoError(t, err, text)
+		require.Equal(t, want, again, text)
 	}
-	for _, text := range []string{"x", "-1", "1/", "1/0s", "1/x", "NaN", "1e12/s", "/s"} {
-		_, err := parseRate(text)
-		require.ErrorContains(t, err, "rate", text)
+	for _, text := range []string{
+		"x", "-1", "1/", "1/0s", "1/x", "NaN", "1e12/s", "/s", "1,", "1,0,2", "1,2..3", "1..2..3", "..2", "1..", "0..5", "Inf",
+	} {
+		got, err := parseProfile(text)
+		require.ErrorContains(t, errors.Join(err, got.Validate()), "rate", text)
 	}
 }

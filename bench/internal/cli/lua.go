@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/server"
 	"sagabench/bench/internal/trial"
@@ -301,7 +302,7 @@ func (r *luaRun) trial(ctx context.Context, s *luaServer) (report.Summary, error
 	}
 	cfg.Dir = filepath.Join(r.dir, "runs", strconv.Itoa(len(r.trials)+1))
 	cfg.Scenario = server.DefaultConfig().Scenario
-	cfg.Load.Rate, cfg.Load.Duration, cfg.Load.Warmup = 0, r.trialLength(), r.trialLength()/3
+	cfg.Load.Rate, cfg.Load.Duration, cfg.Load.Warmup = load.Profile{}, r.trialLength(), r.trialLength()/3
 	cfg.Status = r.progress.status
 	if s.lab != nil {
 		cfg.StorePID = s.lab.PID()

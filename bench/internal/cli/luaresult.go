@@ -11,6 +11,7 @@ import (
 	"sagabench/bench/internal/probe"
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/server"
+	"sagabench/internal/document"
 	"sagabench/lua/microbench"
 	"sagabench/store/open"
 )
@@ -35,19 +36,19 @@ func (r *luaRun) finish(ctx context.Context, incomplete string) error {
 	s := r.summary(ctx, incomplete)
 	shown := microbench.Report{
 		Results: r.results, Valid: s.Validity.Valid, Warnings: s.Validity.Warnings, Command: s.Run.Command,
-		Notes: []string{
-			"machine", fmt.Sprintf("%s, %d cores", s.Environment.CPU, s.Environment.Cores),
-			"software", s.Environment.Kernel + ", " + s.Environment.Go,
-			"topology", s.Run.Topology,
-			"started", s.Run.Started.UTC().Format(time.RFC3339),
-			"files", r.dir,
+		Notes: []document.Fact{
+			{Name: "machine", Value: fmt.Sprintf("%s, %d cores", s.Environment.CPU, s.Environment.Cores)},
+			{Name: "software", Value: s.Environment.Kernel + ", " + s.Environment.Go},
+			{Name: "topology", Value: s.Run.Topology},
+			{Name: "started", Value: s.Run.Started.UTC().Format(time.RFC3339)},
+			{Name: "files", Value: r.dir},
 		},
-	}
+	}.Document()
 	writeJSON := func(w io.Writer) error { return report.Encode(w, s) }
 	err := errors.Join(
 		os.MkdirAll(r.dir, 0o777),
 		report.WriteFile(r.dir, report.FileSummary, writeJSON),
-		report.WriteFile(r.dir, report.FilePage, func(w io.Writer) error { return microbench.Page(w, shown) }))
+		report.WritePages(r.dir, shown))
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func (r *luaRun) finish(ctx context.Context, incomplete string) error {
 		err = writeJSON(r.stdout)
 		fmt.Fprintf(r.stderr, "the result is in %s\n", r.dir)
 	} else {
-		err = microbench.Text(r.stdout, shown)
+		err = document.Text(r.stdout, shown)
 	}
 	if err == nil && !s.Validity.Valid {
 		return errInvalid

@@ -13,6 +13,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"sagabench/bench/internal/load"
+	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/trial"
 )
 
@@ -69,12 +70,20 @@ type progress struct {
 
 	mu   sync.Mutex // the bar is drawn by a goroutine of its own
 	last load.Progress
+	busy report.Moment // of the measured part; empty until there is one
 }
 
-func (p *progress) current() load.Progress {
+func (p *progress) current() (load.Progress, report.Moment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.last
+	return p.last, p.busy
+}
+
+// moment takes what the app and the store did in the last second.
+func (p *progress) moment(m report.Moment) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy = m
 }
 
 func (a *app) newProgress(cfg *trial.Config) *progress {
@@ -90,22 +99,27 @@ func (p *progress) status(doing string) {
 }
 
 func (p *progress) show(now load.Progress) {
-	if now.WarmingUp != p.current().WarmingUp {
+	before, _ := p.current()
+	if now.WarmingUp != before.WarmingUp {
 		p.endBar()
 		p.said = 0
 	}
 	p.mu.Lock()
 	p.last = now
+	if now.WarmingUp {
+		p.busy = report.Moment{} // of the measurement before, if there was one
+	}
+	busy := p.busy
 	p.mu.Unlock()
 	if p.bars == nil {
 		if p.said == 0 || now.Elapsed-p.said >= lineEvery {
 			p.said = now.Elapsed
-			fmt.Fprintln(p.out, phase(now)+" "+state(now))
+			fmt.Fprintln(p.out, phase(now)+": "+state(now, busy))
 		}
 		return
 	}
 	p.showBar(now.Elapsed, now.Planned,
-		func() string { return phase(p.current()) }, func() string { return state(p.current()) })
+		func() string { now, _ := p.current(); return phase(now) }, func() string { return state(p.current()) })
 }
 
 func phase(p load.Progress) string {
@@ -113,14 +127,23 @@ func phase(p load.Progress) string {
 	if p.WarmingUp {
 		name = "warming up"
 	}
-	return fmt.Sprintf("%-10s %3.0f/%.0f s", name, p.Elapsed.Seconds(), p.Planned.Seconds())
+	left := max(0, p.Planned-p.Elapsed)
+	return fmt.Sprintf("%-10s %3.0f s left", name, left.Seconds())
 }
 
-func state(p load.Progress) string {
+func state(p load.Progress, busy report.Moment) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%.0f sagas/s, p50 %.2f ms, p99 %.2f ms", p.PerS, ms(p.P50), ms(p.P99))
 	if p.Errors > 0 {
 		fmt.Fprintf(&b, ", %d errors", p.Errors)
+	}
+	for _, process := range []struct {
+		name  string
+		cores *float64
+	}{{"app", busy.AppCores}, {"store", busy.StoreCores}} {
+		if process.cores != nil {
+			fmt.Fprintf(&b, ", %s %.2f cores", process.name, *process.cores)
+		}
 	}
 	return b.String()
 }

@@ -41,36 +41,53 @@ func (a *app) runCommand() *cobra.Command {
 }
 
 func (a *app) run(ctx context.Context, name string, start starting, fill int64) error {
-	target, err := a.target(name)
-	if err != nil {
-		return err
-	}
-	settings, err := start.check(name, target)
-	if err != nil {
-		return err
-	}
-	cfg, err := a.trialConfig(target.Driver)
-	if err != nil {
-		return err
-	}
 	if fill < 0 {
 		return fmt.Errorf("--fill: %d, at least 0", fill)
 	}
-	cfg.Fill = fill
-	child, err := a.child(target.Driver)
+	own, err := a.setUp(ctx, name, start)
 	if err != nil {
 		return err
 	}
-	if start.start {
-		server, err := startServer(ctx, target.Driver, settings)
-		if err != nil {
-			return err
-		}
-		defer server.Stop()
-		target.SetURL(server.URL())
-		cfg.StorePID = server.PID()
+	defer own.stop()
+	own.cfg.Fill = fill
+	return a.try(own.cfg, func(cfg trial.Config) (report.Summary, error) { return trial.Run(ctx, cfg, own.target, own.child) })
+}
+
+// setup is what a command needs that starts a bench server on a store.
+type setup struct {
+	cfg    trial.Config
+	target open.Target
+	child  trial.Child
+	stop   func() // ends the store's server, if one was started
+}
+
+// setUp checks all that can be checked, then starts the store's server if it is
+// asked to.
+func (a *app) setUp(ctx context.Context, name string, start starting) (own setup, err error) {
+	own.stop = func() {}
+	if own.target, err = a.target(name); err != nil {
+		return own, err
 	}
-	return a.try(cfg, func(cfg trial.Config) (report.Summary, error) { return trial.Run(ctx, cfg, target, child) })
+	settings, err := start.check(name, own.target)
+	if err != nil {
+		return own, err
+	}
+	if own.cfg, err = a.trialConfig(own.target.Driver); err != nil {
+		return own, err
+	}
+	if own.child, err = a.child(own.target.Driver); err != nil {
+		return own, err
+	}
+	if start.start {
+		server, err := startServer(ctx, own.target.Driver, settings)
+		if err != nil {
+			return own, err
+		}
+		own.stop = func() { server.Stop() }
+		own.target.SetURL(server.URL())
+		own.cfg.StorePID = server.PID()
+	}
+	return own, nil
 }
 
 // child says how to start the bench server of a run.
@@ -97,7 +114,7 @@ func (a *app) try(cfg trial.Config, run func(trial.Config) (report.Summary, erro
 		_ = os.Remove(resultsDir) // if it is empty: nothing was written
 		return err
 	}
-	return a.print(summary, cfg.Dir)
+	return a.show(summary, summary.Validity, summary.Document(report.Recording{}, cfg.Dir), cfg.Dir)
 }
 
 // childEnvironment hands the store of a run to the bench server. Not as
@@ -160,18 +177,4 @@ func (a *app) command() string {
 		words = append(words, arg)
 	}
 	return strings.Join(words, " ")
-}
-
-func (a *app) print(s report.Summary, dir string) error {
-	var err error
-	if a.json {
-		err = report.WriteJSON(a.stdout, s)
-		fmt.Fprintf(a.stderr, "the result is in %s\n", dir)
-	} else {
-		err = report.Text(a.stdout, s, dir)
-	}
-	if err == nil && !s.Validity.Valid {
-		return errInvalid
-	}
-	return err
 }

@@ -51,7 +51,7 @@ func TestRun_OnEveryStore(t *testing.T) {
 				files = append(files, e.Name())
 			}
 			require.Equal(t, []string{
-				"acknowledged.log", "latency.hgrm", "latency.hlog", "report.html", "results.bin", "summary.json",
+				"acknowledged.log", "latency.hgrm", "latency.hlog", "report.html", "report.md", "results.bin", "summary.json",
 			}, files, "the store of the run is gone, and the server had nothing to log")
 		})
 	}

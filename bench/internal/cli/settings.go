@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -49,6 +50,7 @@ func defaults() config.Options {
 	o.Server.MaxConns = v.MaxConns
 	o.Server.Pprof = v.Pprof
 	o.Load.InFlight = l.InFlight
+	o.Load.Arrival = string(l.Arrival)
 	o.Load.Duration = l.Duration
 	o.Load.Warmup = l.Warmup
 	o.Scenario.Steps = v.Scenario.Steps
@@ -83,9 +85,11 @@ func (a *app) configure(cmd *cobra.Command) error {
 func (a *app) loadFlags(cmd *cobra.Command) {
 	o, f := &a.options, cmd.Flags()
 	f.IntVar(&o.Load.InFlight, "in-flight", o.Load.InFlight, "closed loop: requests kept in flight")
-	f.StringVar(&o.Load.Rate, "rate", o.Load.Rate, "open loop: requests due, as 500/s; latency counts from when one was due")
+	f.StringVar(&o.Load.Rate, "rate", o.Load.Rate, "open loop: requests due, as 500/s, in steps 100/s,200/s or rising 100/s..2000/s; latency counts from when one was due")
+	f.StringVar(&o.Load.Arrival, "arrival", o.Load.Arrival, "open loop: constant, evenly spaced, or poisson, as many users come")
 	f.DurationVar(&o.Load.Duration, "duration", o.Load.Duration, "of the measured part")
 	f.DurationVar(&o.Load.Warmup, "warmup", o.Load.Warmup, "before it, not measured")
+	a.metricsFlag(cmd)
 	f.StringVar(&a.out, "out", "", "result directory (default sagabench-results/TIME-STORE)")
 	f.BoolVar(&a.json, "json", false, "print summary.json on stdout instead of the report")
 }
@@ -165,17 +169,40 @@ func (a *app) loadConfig() (load.Config, error) {
 	cfg.InFlight = a.options.Load.InFlight
 	cfg.Duration = a.options.Load.Duration
 	cfg.Warmup = a.options.Load.Warmup
-	rate, err := parseRate(a.options.Load.Rate)
+	cfg.Arrival = load.Arrival(a.options.Load.Arrival)
+	rate, err := parseProfile(a.options.Load.Rate)
 	cfg.Rate = rate
 	return cfg, err
 }
 
-// parseRate reads 500, 500/s, 30000/m or 100/250ms, as vegeta does, into
-// requests per second; empty and 0 are a closed loop.
-func parseRate(text string) (float64, error) {
+// parseProfile reads a rate, as 500/s, steps, as 100/s,200/s,400/s, or a ramp, as
+// 100/s..2000/s. Empty and 0 are a closed loop.
+func parseProfile(text string) (load.Profile, error) {
 	if text == "" {
-		return 0, nil
+		return load.Profile{}, nil
 	}
+	if from, to, ramp := strings.Cut(text, ".."); ramp {
+		first, err := parseRate(from)
+		last, err2 := parseRate(to)
+		return load.Ramp(first, last), cmp.Or(err, err2)
+	}
+	var steps []float64
+	for step := range strings.SplitSeq(text, ",") {
+		rate, err := parseRate(step)
+		if err != nil {
+			return load.Profile{}, err
+		}
+		steps = append(steps, rate)
+	}
+	if len(steps) == 1 && steps[0] == 0 {
+		return load.Profile{}, nil
+	}
+	return load.Steps(steps...), nil
+}
+
+// parseRate reads 500, 500/s, 30000/m or 100/250ms, as vegeta does, into
+// requests per second.
+func parseRate(text string) (float64, error) {
 	number, unit, found := strings.Cut(text, "/")
 	n, err := strconv.ParseFloat(number, 64)
 	per := time.Second
@@ -185,7 +212,7 @@ func parseRate(text string) (float64, error) {
 		}
 		per, err = time.ParseDuration(unit)
 	}
-	if err != nil || !(n >= 0) || n > 1e9 || per <= 0 {
+	if err != nil || !(n >= 0) || per <= 0 {
 		return 0, fmt.Errorf("rate: %q, want requests per time, as 500/s", text)
 	}
 	return n / per.Seconds(), nil

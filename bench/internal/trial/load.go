@@ -35,11 +35,17 @@ func Load(ctx context.Context, cfg Config, servers []string, target *open.Target
 	if err := makeDir(cfg.Dir); err != nil {
 		return report.Summary{}, err
 	}
-	if err := t.drive(ctx, servers); err != nil && t.result.Elapsed == 0 {
+	t.made = true
+	if err := t.aim(servers); err != nil {
+		t.discard(ctx)
+		return report.Summary{}, err
+	}
+	m, err := t.once(ctx)
+	if err != nil && m.load.Elapsed == 0 {
 		t.discard(ctx)
 		return report.Summary{}, err
 	} else if err != nil {
-		t.result.Incomplete = err.Error()
+		m.load.Incomplete = err.Error()
 	}
-	return t.finish(ctx)
+	return t.finish(ctx, m)
 }

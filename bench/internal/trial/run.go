@@ -37,50 +37,73 @@ const (
 // store. On a server the sagas get a key prefix or a schema of their own, which is
 // removed at the end; an embedded store without a directory gets one that is
 // removed.
-func Run(ctx context.Context, cfg Config, target open.Target, child Child) (report.Summary, error) {
+func Run(ctx context.Context, cfg Config, target open.Target, child Child) (s report.Summary, err error) {
+	var m measurement
+	t := newTrial(cfg, target)
+	defer t.close()
+	err = t.start(ctx, child, func(ctx context.Context) (err error) {
+		m, err = t.once(ctx)
+		return err
+	})
+	if m.load.Elapsed == 0 && err != nil {
+		t.discard(ctx)
+		return report.Summary{}, err
+	} else if err != nil {
+		m.load.Incomplete = err.Error()
+	}
+	return t.finish(ctx, m)
+}
+
+// newTrial is a trial on a store of its own.
+func newTrial(cfg Config, target open.Target) *trial {
 	target = target.Fresh()
-	embedded := target.Embedded()
-	fresh := embedded && target.Config.Pebble.Dir == ""
-	t := &trial{cfg: cfg, target: &target, own: !embedded, shared: true}
+	t := &trial{cfg: cfg, target: &target, own: !target.Embedded(), shared: true}
 	switch {
-	case embedded:
+	case target.Embedded():
 		t.topology = "load and app with its embedded store on one machine, in two processes"
 	case local(target.URL()):
 		t.topology = "load, app and store on one machine, in three processes"
 	default:
 		t.topology = "load and app on one machine, store on another"
 	}
+	return t
+}
+
+// start prepares the store and has a server on it driven. An error before drive
+// leaves nothing behind.
+func (t *trial) start(ctx context.Context, child Child, drive func(context.Context) error) error {
+	fresh := t.target.Embedded() && t.target.Config.Pebble.Dir == ""
 	if !fresh {
 		if err := t.inspect(ctx); err != nil {
-			return report.Summary{}, err
+			return err
 		}
 	}
-	if err := makeDir(cfg.Dir); err != nil {
-		return report.Summary{}, err
+	if err := makeDir(t.cfg.Dir); err != nil {
+		return err
 	}
+	t.made = true
 	if fresh {
-		target.Config.Pebble.Dir = storeDir(cfg.Dir)
-		defer os.RemoveAll(target.Config.Pebble.Dir)
+		t.target.Config.Pebble.Dir = storeDir(t.cfg.Dir)
+		t.temporary = t.target.Config.Pebble.Dir
 		if err := t.inspect(ctx); err != nil {
-			t.discard(ctx)
-			return report.Summary{}, err
+			return err
 		}
 	}
 	if err := t.fill(ctx); err != nil {
-		t.discard(ctx)
-		return report.Summary{}, err
+		return err
 	}
-	if err := t.withServer(ctx, child); err != nil && t.result.Elapsed == 0 {
-		t.discard(ctx)
-		return report.Summary{}, err
-	} else if err != nil {
-		t.result.Incomplete = err.Error()
+	return t.withServer(ctx, child, drive)
+}
+
+// close removes what was only there for the run.
+func (t *trial) close() {
+	if t.temporary != "" {
+		os.RemoveAll(t.temporary)
 	}
-	return t.finish(ctx)
 }
 
 // withServer drives a child from its start to its end.
-func (t *trial) withServer(ctx context.Context, child Child) (err error) {
+func (t *trial) withServer(ctx context.Context, child Child, drive func(context.Context) error) (err error) {
 	t.status("starting the bench server")
 	logFile, err := os.Create(filepath.Join(t.cfg.Dir, "server.log"))
 	if err != nil {
@@ -117,7 +140,9 @@ func (t *trial) withServer(ctx context.Context, child Child) (err error) {
 		case <-stopped:
 		}
 	}()
-	err = t.drive(driving, []string{serverURL})
+	if err = t.aim([]string{serverURL}); err == nil {
+		err = drive(driving)
+	}
 	close(stopped)
 	select {
 	case <-process.Done():

@@ -1,11 +1,12 @@
-// Package trial makes one measured run from beginning to end: it looks at the
+// Package trial makes a measured run from beginning to end: it looks at the
 // store, drives the load, takes the costs, audits what is left, judges the
 // result and writes it down.
 //
-// [Run] starts a bench server as a child process, on a store that is fresh;
-// [Load] drives servers that already run. Both return a summary even when the
-// run was interrupted or went wrong half-way: what was measured until then is
-// kept, and marked incomplete.
+// [Run] starts a bench server as a child process, on a store that is fresh, and
+// measures once; [Sweep] does so many times on the same server and store; [Load]
+// drives servers that already run. All return a summary even when the run was
+// interrupted or went wrong half-way: what was measured until then is kept, and
+// marked incomplete.
 package trial
 
 import (
@@ -53,10 +54,18 @@ type trial struct {
 	before  store.Settings
 	left    int64 // sagas in the store before
 	started time.Time
-	result  load.Result
-	usage   probe.Usage
 
-	died string // why the load ended early, other than by ctx
+	made      bool   // the directory of the result
+	temporary string // directory of a store that is there for the run only
+
+	targets []load.Target // of the servers, once they are known
+	died    string        // why the load ended early, other than by ctx
+}
+
+// measurement is what was seen of the load, and what it used meanwhile.
+type measurement struct {
+	load  load.Result
+	usage probe.Usage
 }
 
 func (t *trial) status(format string, args ...any) {
@@ -84,35 +93,47 @@ func (t *trial) inspect(ctx context.Context) (err error) {
 	return store.Walk(ctx, s, store.Query{Limit: 1000}, func(store.Record) { t.left++ })
 }
 
-// drive sends the load to the servers and measures what it costs.
-func (t *trial) drive(ctx context.Context, targets []string) error {
+// aim sets the servers to drive.
+func (t *trial) aim(servers []string) error {
+	t.started = time.Now()
 	t.probe.Every, t.probe.Timeout = probe.Default().Every, probe.Default().Timeout
+	t.probe.AppToken = t.cfg.Token
 	if t.target != nil {
 		t.probe.Store = t.storeServer()
 	}
-	cfg := t.cfg.Load
-	cfg.Dir = t.cfg.Dir
-	cfg.Token, t.probe.AppToken = t.cfg.Token, t.cfg.Token
-	for _, base := range targets {
+	for _, base := range servers {
 		target, metrics, err := t.cfg.target(base)
 		if err != nil {
 			return err
 		}
-		cfg.Targets = append(cfg.Targets, target)
+		t.targets = append(t.targets, target)
 		t.probe.AppMetrics = append(t.probe.AppMetrics, metrics)
 	}
+	return nil
+}
+
+// measure sends a load to the servers and takes what it costs.
+func (t *trial) measure(ctx context.Context, cfg load.Config) (m measurement, err error) {
+	cfg.Token, cfg.Targets = t.cfg.Token, t.targets
 	sampler, err := probe.New(ctx, t.probe)
 	if err != nil {
-		return err
+		return m, err
 	}
 	defer sampler.Close()
 	cfg.Begin, cfg.End = sampler.Begin, sampler.End
-	t.started = time.Now()
-	t.result, err = load.Run(ctx, cfg)
-	if t.result.Elapsed > 0 {
-		t.usage = sampler.Usage()
+	m.load, err = load.Run(ctx, cfg)
+	if m.load.Elapsed > 0 {
+		m.usage = sampler.Usage()
 	}
-	return err
+	return m, err
+}
+
+// once is the load of a run that measures once. What was measured before it went
+// wrong is kept.
+func (t *trial) once(ctx context.Context) (m measurement, err error) {
+	cfg := t.cfg.Load
+	cfg.Dir = t.cfg.Dir
+	return t.measure(ctx, cfg)
 }
 
 // storeServer is what the probe has to know of the store.
@@ -129,41 +150,61 @@ func (t *trial) storeServer() probe.Server {
 
 // finish audits the store, judges, and writes the result. It goes on when ctx
 // has ended: what was measured is worth keeping.
-func (t *trial) finish(ctx context.Context) (report.Summary, error) {
+func (t *trial) finish(ctx context.Context, m measurement) (report.Summary, error) {
 	ctx = context.WithoutCancel(ctx)
-	s := report.Summary{
-		Schema: report.Schema,
-		Run: report.Run{
-			ID: t.cfg.ID, Started: t.started, DurationS: t.result.Elapsed.Seconds(), Command: t.cfg.Command,
-			Store: t.storeSummary(t.before), Scenario: report.Scenario(t.cfg.Scenario),
-			Topology: t.topology, SharedHost: t.shared, Commit: probe.Commit(ctx),
-		},
-		Load:        t.result.Load(),
-		LatencyMS:   report.LatencyOf(t.result.Latency),
-		ServiceMS:   report.LatencyOf(t.result.Service),
-		CostPerSaga: t.usage.PerSaga(t.result.Sagas()),
-		Check:       report.Check{Acknowledged: t.result.Acknowledged},
-		Environment: probe.Environment(ctx),
-	}
-	e := t.usage.Evidence()
-	e.Incomplete = t.result.Incomplete
+	s := t.summary(ctx, m.load.Elapsed)
+	s.Load = m.load.Load()
+	s.LatencyMS, s.ServiceMS = report.LatencyOf(m.load.Latency), report.LatencyOf(m.load.Service)
+	s.CostPerSaga = m.usage.PerSaga(m.load.Sagas())
+	s.Check.Acknowledged = m.load.Acknowledged
+	e := m.evidence(t.cfg.Load.Duration)
+	s.Resources = e.Resources
+	s.Timeline = report.TimelineOf(m.load.Intervals, m.usage.Timeline)
 	if t.died != "" {
 		e.Incomplete = t.died
 	}
-	e.Planned = t.cfg.Load.Duration
-	e.Intervals = t.result.Intervals
-	e.LateOwn = t.result.LateOwn
-	e.Clamped = t.result.Clamped
-	if t.target != nil {
-		if err := t.audit(ctx, &s, &e); err != nil {
-			e.Failures = append(e.Failures, fmt.Sprintf("the audit: %v", err))
-		}
-	}
+	t.audit(ctx, &s, &e, t.cfg.Dir)
 	s.Validity = report.Judge(s, e)
 	return s, report.Write(t.cfg.Dir, s)
 }
 
-func (t *trial) audit(ctx context.Context, s *report.Summary, e *report.Evidence) (err error) {
+// summary is what is the same for all that was measured on the store.
+func (t *trial) summary(ctx context.Context, elapsed time.Duration) report.Summary {
+	return report.Summary{
+		Schema: report.Schema,
+		Run: report.Run{
+			ID: t.cfg.ID, Started: t.started, DurationS: elapsed.Seconds(), Command: t.cfg.Command,
+			Store: t.storeSummary(t.before), Scenario: report.Scenario(t.cfg.Scenario),
+			Topology: t.topology, SharedHost: t.shared, Commit: probe.Commit(ctx),
+		},
+		Environment: probe.Environment(ctx),
+	}
+}
+
+// evidence is what the judge has to know of a measurement that was to take so
+// long.
+func (m measurement) evidence(planned time.Duration) report.Evidence {
+	e := m.usage.Evidence()
+	e.Incomplete = m.load.Incomplete
+	e.Planned = planned
+	e.Intervals = m.load.Intervals
+	e.LateOwn = m.load.LateOwn
+	e.Clamped = m.load.Clamped
+	return e
+}
+
+// audit compares the store with the journals in the directories, if the store is
+// known.
+func (t *trial) audit(ctx context.Context, s *report.Summary, e *report.Evidence, dirs ...string) {
+	if t.target == nil {
+		return
+	}
+	if err := t.tryAudit(ctx, s, e, dirs); err != nil {
+		e.Failures = append(e.Failures, fmt.Sprintf("the audit: %v", err))
+	}
+}
+
+func (t *trial) tryAudit(ctx context.Context, s *report.Summary, e *report.Evidence, dirs []string) (err error) {
 	t.status("auditing the store")
 	st, err := t.target.Open(ctx)
 	if err != nil {
@@ -177,7 +218,7 @@ func (t *trial) audit(ctx context.Context, s *report.Summary, e *report.Evidence
 	}
 	summary := t.storeSummary(after)
 	e.After = &summary
-	found, err := audit.Journal(ctx, st, t.cfg.Dir)
+	found, err := audit.Journals(ctx, st, dirs...)
 	if err != nil {
 		return err
 	}
@@ -223,6 +264,9 @@ func (t *trial) forsake(ctx context.Context) {
 
 // discard is for a run that measured nothing: it leaves nothing behind.
 func (t *trial) discard(ctx context.Context) {
+	if !t.made {
+		return
+	}
 	os.RemoveAll(t.cfg.Dir)
 	if t.own {
 		t.forsake(ctx)

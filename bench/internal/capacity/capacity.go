@@ -1,0 +1,137 @@
+// Package capacity finds the highest rate at which a service level is kept.
+//
+// It measures in three parts, on one store that goes on filling:
+//
+//   - the scaling curve: closed loops from 1 to 512 in flight. They show how the
+//     throughput grows, and the highest is where the search begins;
+//   - the latency over the rate: open loops from a tenth of that upwards, until the
+//     service level is broken;
+//   - the edge: always the rate at which it is as likely as not, given all that was
+//     measured until then, so that most of the time is spent where it is decided. A
+//     slow moment may break the service level at any rate, and is reckoned with.
+//
+// A step lasts until the percentile that it judges has a hundred requests beyond
+// it. What the steps say together, with an interval, is [FindEdge].
+//
+// It leaves to others how a rate is sent (package trial), the law that is fitted
+// (package usl) and what follows from it for other rates (package plan).
+package capacity
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sagabench/bench/internal/report"
+)
+
+// Config of a search.
+type Config struct {
+	SLO      report.SLO
+	Step     time.Duration // least length of an open-loop measurement
+	LongStep time.Duration // most: a low rate has to be judged from fewer requests
+	Width    float64       // of the 95% interval, relative to the rate, that is narrow enough
+	Budget   time.Duration // after which the edge is not searched for any more
+}
+
+// Default wants to know the rate to ±5%, and takes some two minutes for it.
+func Default() Config {
+	return Config{
+		SLO:      report.SLO{Latencies: []report.LatencyGoal{{Percentile: 99, MS: 20}}, Errors: report.DefaultErrorBudget},
+		Step:     4 * time.Second,
+		LongStep: 30 * time.Second,
+		Width:    0.1,
+		Budget:   150 * time.Second,
+	}
+}
+
+// Open makes an open-loop measurement: requests are due at the rate, per second.
+type Open func(ctx context.Context, rate float64, length time.Duration) (report.Measured, error)
+
+// ladder has the rates of the curve of latencies, as shares of the guess. The edge is
+// searched for from lowestShare to highestShare of it.
+var ladder = []float64{0.1, 0.25, 0.5, 0.7, 0.85, 1}
+
+const lowestShare, highestShare = 0.01, 10
+
+// Search measures around the highest rate that keeps the service level, which is
+// guessed to be near guess, per second. It returns all its measurements, judged, in
+// the order in which they were made; also with an error, which is that of open.
+func Search(ctx context.Context, cfg Config, guess float64, open Open) ([]report.Measured, error) {
+	lowest := max(guess*lowestShare, samples(cfg.SLO, report.SamplesBeyond)/cfg.LongStep.Seconds())
+	s := &search{ctx: ctx, cfg: cfg, open: open, edge: newBelief(lowest, max(guess, lowest)*highestShare)}
+	return s.steps, s.run(guess)
+}
+
+// search is a search under way.
+type search struct {
+	ctx   context.Context
+	cfg   Config
+	open  Open
+	edge  *belief
+	steps []report.Measured
+}
+
+func (s *search) run(guess float64) error {
+	until := time.Now().Add(s.cfg.Budget)
+	for _, share := range ladder {
+		if kept, err := s.measure(max(share*guess, s.edge.rates[0])); err != nil {
+			return err
+		} else if !kept {
+			break
+		}
+	}
+	for s.edge.width() > s.cfg.Width && time.Now().Before(until) {
+		if _, err := s.measure(s.edge.quantile(0.5)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lateTries is how often a rate is tried for which the load generator is late.
+// Once may be chance; then it is the generator's limit.
+const lateTries = 3
+
+// measure learns whether a rate keeps the service level.
+func (s *search) measure(rate float64) (kept bool, err error) {
+	rate = digits(rate)
+	for try := 1; ; try++ {
+		m, err := s.open(s.ctx, rate, s.length(rate))
+		if m.Load.Requests > 0 {
+			Judge(&m, s.cfg.SLO)
+			if !m.Validity.Valid && try == lateTries {
+				m.Kept = new(bool)
+			}
+			s.steps = append(s.steps, m)
+		}
+		switch {
+		case err != nil:
+			return false, err
+		case m.Kept != nil:
+			s.edge.learn(rate, *m.Kept)
+			return *m.Kept, nil
+		case m.Validity.Valid:
+			return false, fmt.Errorf("at %.4g/s the service level cannot be judged: %s", rate, m.Why)
+		}
+	}
+}
+
+// beyond is how many requests should lie beyond a percentile that is judged: their
+// number then is known to some 10%.
+const beyond = 100
+
+// length is how long a rate has to be measured.
+func (s *search) length(rate float64) time.Duration {
+	wanted := time.Duration(samples(s.cfg.SLO, beyond) / rate * float64(time.Second))
+	return min(max(wanted, s.cfg.Step), s.cfg.LongStep)
+}
+
+// samples is how many requests it takes for so many to lie beyond the highest
+// percentile of the service level.
+func samples(slo report.SLO, beyond float64) (n float64) {
+	for _, goal := range slo.Latencies {
+		n = max(n, beyond/(1-goal.Percentile/100))
+	}
+	return n
+}

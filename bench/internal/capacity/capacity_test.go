@@ -1,0 +1,337 @@
+package capacity
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/simserver"
+)
+
+// queue is a server of known capacity in virtual time.
+type queue struct {
+	simserver.Law
+	seed  uint64 // raised with every step
+	steps int
+}
+
+// open is an open loop with Poisson arrivals on the queue.
+func (q *queue) open(_ context.Context, rate float64, length time.Duration) (report.Measured, error) {
+	q.steps++
+	q.seed++
+	latencies := report.NewHistogram()
+	served := q.Simulate(rate, length, q.seed)
+	for _, s := range served {
+		if err := latencies.RecordValue(s.Latency().Microseconds()); err != nil {
+			return report.Measured{}, err
+		}
+	}
+	took := max(length, served[len(served)-1].Answered)
+	return report.Measured{
+		LatencyMS: report.LatencyOf(latencies),
+		Load: report.Load{
+			Mode: report.Open, OfferedPerS: &rate, AchievedPerS: float64(len(served)) / took.Seconds(), Requests: int64(len(served)),
+		},
+		Validity: report.Validity{Valid: true},
+	}, nil
+}
+
+// long makes steps so long that chance moves the p99 of a queue little.
+func long(slo report.SLO) Config {
+	cfg := Default()
+	cfg.SLO, cfg.Step, cfg.LongStep = slo, 5*time.Minute, 5*time.Minute
+	return cfg
+}
+
+func p99(ms float64) report.SLO {
+	return report.SLO{Latencies: []report.LatencyGoal{{Percentile: 99, MS: ms}}, Errors: 0.001}
+}
+
+func TestSearch_FindsTheKnownRate(t *testing.T) {
+	t.Parallel()
+	law := simserver.Law{PerS: 1000}
+	for _, limit := range []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
+		known := law.RateFor(limit, 0.99)
+		for _, guess := range []float64{300, 1700} {
+			q := &queue{Law: law, seed: uint64(guess)}
+			steps, err := Search(t.Context(), long(p99(float64(limit.Milliseconds()))), guess, q.open)
+			require.NoError(t, err)
+			edge := FindEdge(steps)
+			require.NotNil(t, edge.Rate)
+			require.InEpsilon(t, known, *edge.Rate, 0.05, "guess %v, p99 %v", guess, limit)
+			require.LessOrEqual(t, *edge.Low, *edge.Rate)
+			require.GreaterOrEqual(t, *edge.High, *edge.Rate)
+			require.Len(t, steps, q.steps)
+			require.Less(t, len(steps), 50)
+		}
+	}
+}
+
+// A stall of 50 ms every second is 5% of the time: no rate keeps a p99 below it,
+// while most requests never see it.
+func TestSearch_StallBreaksThePromise(t *testing.T) {
+	t.Parallel()
+	q := &queue{Law: simserver.Law{PerS: 1000, StallEvery: time.Second, StallFor: 50 * time.Millisecond}}
+	steps, err := Search(t.Context(), long(p99(30)), 1000, q.open)
+	require.NoError(t, err)
+	require.Equal(t, Edge{High: steps[0].Load.OfferedPerS}, FindEdge(steps[:1]))
+	edge := FindEdge(steps)
+	require.Nil(t, edge.Rate)
+	require.Nil(t, edge.Low)
+	require.NotNil(t, edge.High)
+
+	median := report.SLO{Latencies: []report.LatencyGoal{{Percentile: 50, MS: 5}}, Errors: 0.001}
+	steps, err = Search(t.Context(), long(median), 1000, q.open)
+	require.NoError(t, err)
+	require.Greater(t, *FindEdge(steps).Rate, 500.0)
+}
+
+// One in five measurements is broken by something that has nothing to do with the
+// rate, and the percentiles scatter.
+func TestSearch_ComesBackFromBadMoments(t *testing.T) {
+	t.Parallel()
+	const known, trials = 4000.0, 200
+	within, inside, made := 0, 0, 0
+	for seed := range uint64(trials) {
+		noise := rand.New(rand.NewPCG(seed, 1))
+		cfg := Default()
+		steps, err := Search(t.Context(), cfg, 5000, func(_ context.Context, rate float64, length time.Duration) (report.Measured, error) {
+			require.GreaterOrEqual(t, length, cfg.Step)
+			ms := 20 * math.Pow(rate/known, 4) * (1 + 0.1*noise.NormFloat64())
+			if noise.Float64() < 0.2 {
+				ms = 100
+			}
+			return step(rate, ms), nil
+		})
+		require.NoError(t, err)
+		made += len(steps)
+		edge := FindEdge(steps)
+		require.NotNil(t, edge.Rate)
+		if math.Abs(*edge.Rate/known-1) <= 0.1 {
+			within++
+		}
+		if *edge.Low <= known && known <= *edge.High {
+			inside++
+		}
+	}
+	t.Logf("%d of %d within 10%%, %d in the interval, %.1f measurements each", within, trials, inside, float64(made)/trials)
+	require.GreaterOrEqual(t, within, trials*9/10)
+	require.GreaterOrEqual(t, inside, trials*8/10)
+	require.Less(t, made, 25*trials)
+}
+
+func TestSearch_EndsWithItsTime(t *testing.T) {
+	t.Parallel()
+	cfg := Default()
+	cfg.Budget = 0
+	steps, err := Search(t.Context(), cfg, 5000, func(_ context.Context, rate float64, _ time.Duration) (report.Measured, error) {
+		return step(rate, rate/100), nil
+	})
+	require.NoError(t, err)
+	require.Len(t, steps, 3, "what it takes to see both sides")
+	edge := FindEdge(steps)
+	require.Greater(t, *edge.Rate, 1200.0)
+	require.Less(t, *edge.High, 2600.0)
+}
+
+func TestSearch_ErrorKeepsWhatWasMeasured(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("server gone")
+	n := 0
+	steps, err := Search(t.Context(), Default(), 5000, func(_ context.Context, rate float64, _ time.Duration) (report.Measured, error) {
+		if n++; n == 4 {
+			return report.Measured{}, broken
+		}
+		return step(rate, 1), nil
+	})
+	require.ErrorIs(t, err, broken)
+	require.Len(t, steps, 3)
+}
+
+func TestSearch_TooFewRequestsToTell(t *testing.T) {
+	t.Parallel()
+	_, err := Search(t.Context(), Default(), 10, func(_ context.Context, rate float64, length time.Duration) (report.Measured, error) {
+		require.GreaterOrEqual(t, rate*length.Seconds(), 999.0, "enough for a p99")
+		m := step(rate, 1)
+		m.Load.Requests, m.LatencyMS.P99 = 700, nil // the others were errors
+		return m, nil
+	})
+	require.ErrorContains(t, err, "/s the service level cannot be judged: 700 requests are too few for p99")
+}
+
+func TestSearch_LateGeneratorIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	late := report.Validity{Warnings: []string{"late load generator"}}
+	n := 0
+	steps, err := Search(t.Context(), Default(), 1000, func(_ context.Context, rate float64, _ time.Duration) (report.Measured, error) {
+		m := step(rate, 1)
+		if n++; n == 2 || rate > 600 {
+			m.Validity = late
+		}
+		return m, nil
+	})
+	require.NoError(t, err)
+	require.Nil(t, steps[1].Kept)
+	require.Equal(t, "late load generator", steps[1].Why)
+	require.True(t, *steps[2].Kept, "once was chance")
+	edge := FindEdge(steps)
+	require.InEpsilon(t, 600, *edge.Rate, 0.1, "where it always is late is the edge")
+}
+
+// step is a measurement with this p99.
+func step(rate, ms float64) report.Measured {
+	return report.Measured{
+		Load:      report.Load{Mode: report.Open, OfferedPerS: &rate, AchievedPerS: rate, Requests: 100_000},
+		LatencyMS: report.Latency{P99: &ms},
+		Validity:  report.Validity{Valid: true},
+	}
+}
+
+func TestJudge_SaysWhatBrokeTheServiceLevel(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spoil func(*report.Measured)
+		why   string
+	}{
+		"kept":     {func(*report.Measured) {}, ""},
+		"at limit": {func(m *report.Measured) { *m.LatencyMS.P99 = 20 }, ""},
+		"slow":     {func(m *report.Measured) { *m.LatencyMS.P99 = 20.04 }, "p99 is 20 ms"},
+		"errors":   {func(m *report.Measured) { m.Load.Errors = 300 }, "errors: 0.3% of the requests"},
+		"overload": {func(m *report.Measured) { m.Load.AchievedPerS = 980 }, "overloaded: 980/s achieved of 1000/s"},
+		"generator": {func(m *report.Measured) {
+			m.Validity = report.Validity{Warnings: []string{"late load generator"}}
+		}, "late load generator"},
+	} {
+		m := step(1000, 19)
+		c.spoil(&m)
+		Judge(&m, p99(20))
+		if !m.Validity.Valid {
+			require.Nil(t, m.Kept, name)
+		} else {
+			require.Equal(t, c.why == "", *m.Kept, name)
+		}
+		require.Equal(t, c.why, m.Why, name)
+	}
+}
+
+func TestParseSLO(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]report.SLO{
+		"p99=20ms":                        p99(20),
+		"p99=20ms, errors=0.1%":           p99(20),
+		"errors=0,p50=1ms,p99.9=1.5s":     {Latencies: []report.LatencyGoal{{Percentile: 50, MS: 1}, {Percentile: 99.9, MS: 1500}}},
+		"p999=500us,errors=0.02":          {Latencies: []report.LatencyGoal{{Percentile: 99.9, MS: 0.5}}, Errors: 0.02},
+		"p99.99=20ms,errors=1%,p90=100µs": {Latencies: []report.LatencyGoal{{Percentile: 99.99, MS: 20}, {Percentile: 90, MS: 0.1}}, Errors: 0.01},
+	} {
+		got, err := ParseSLO(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+	}
+	for text, want := range map[string]string{
+		"":                     `slo: ""`,
+		"errors=1%":            "bounds no latency",
+		"p98=20ms":             `"p98=20ms", want one of p50`,
+		"99=20ms":              `"99=20ms", want one of`,
+		"p99=20":               `p99="20", want a time`,
+		"p99=-1ms":             `p99="-1ms", want a time`,
+		"p99=20ms,errors=200%": `errors="200%", want a share`,
+		"p99=20ms,errors=":     `errors="", want a share`,
+		"p99=20ms,errors=NaN":  "want a share",
+		"p99=20ms,rate=100/s":  `"rate=100/s", want one of`,
+	} {
+		_, err := ParseSLO(text)
+		require.ErrorContains(t, err, want, text)
+	}
+}
+
+func TestFindEdge(t *testing.T) {
+	t.Parallel()
+	value := func(x float64) *float64 { return &x }
+	for name, c := range map[string]struct {
+		kept, broken      []float64
+		from, to          float64 // where the rate has to be
+		unknown           bool    // the rate
+		noLow, noHigh     bool
+		narrowest, widest float64 // high/low
+	}{
+		"clear":          {kept: []float64{100, 200, 300}, broken: []float64{340, 400}, from: 300, to: 340, narrowest: 1.1, widest: 3},
+		"often":          {kept: []float64{100, 300, 300, 300, 300}, broken: []float64{330, 330, 330, 400}, from: 300, to: 330, narrowest: 1.05, widest: 1.3},
+		"one bad moment": {kept: []float64{100, 300, 300, 310}, broken: []float64{200, 340, 340, 400}, from: 300, to: 345, narrowest: 1.05, widest: 3},
+		"never broken":   {kept: []float64{100, 200}, from: 200, to: 200, noHigh: true},
+		"never kept":     {broken: []float64{100, 200}, unknown: true, noLow: true},
+		"not judged":     {unknown: true, noLow: true, noHigh: true},
+	} {
+		var steps []report.Measured
+		add := func(rates []float64, kept bool) {
+			for _, rate := range rates {
+				m := step(rate, 1)
+				m.Kept = &kept
+				steps = append(steps, m)
+			}
+		}
+		add(c.broken, false)
+		add(c.kept, true)
+		steps = append(steps, step(1000, 1)) // not judged
+		edge := FindEdge(steps)
+		require.Equal(t, c.unknown, edge.Rate == nil, name)
+		require.Equal(t, c.noLow, edge.Low == nil, name)
+		require.Equal(t, c.noHigh, edge.High == nil, name)
+		if !c.unknown {
+			require.GreaterOrEqual(t, *edge.Rate, c.from, name)
+			require.LessOrEqual(t, *edge.Rate, c.to, name)
+		}
+		if c.widest > 0 {
+			require.Greater(t, *edge.High / *edge.Low, c.narrowest, name)
+			require.Less(t, *edge.High / *edge.Low, c.widest, name)
+		}
+	}
+	require.Equal(t, Edge{High: value(100)}, FindEdge([]report.Measured{func() report.Measured {
+		m := step(100, 50)
+		Judge(&m, p99(20))
+		return m
+	}()}))
+}
+
+func TestFindLimit_NamesWhatIsFull(t *testing.T) {
+	t.Parallel()
+	value := func(x float64) *float64 { return &x }
+	machine := Machine{Cores: 4, Flushers: 2}
+	quiet := report.Resources{
+		LoadCores: value(0.5), AppCores: value(1), StoreCores: value(0.5), HostBusy: value(0.5),
+		BusiestCore: value(0.6), StoreCallsBusy: value(1), StoreLockWaits: value(0), StoreFsyncsPerS: value(400),
+	}
+	for name, c := range map[string]struct {
+		spoil              func(*report.Resources)
+		resource, evidence string
+	}{
+		"one core of Redis": {func(r *report.Resources) { r.StoreOneCore, r.StoreCores = true, value(0.96) }, "store CPU", "the store keeps 96% of the one core busy on which it runs commands"},
+		"cores of a store":  {func(r *report.Resources) { r.StoreCores = value(3.6) }, "store CPU", "the store keeps 90% of the machine's cores busy"},
+		"machine":           {func(r *report.Resources) { r.HostBusy = value(0.97) }, "CPU of the machine", "its cores are 97% busy (in cores: load 0.50, app 1.00, store 0.50)"},
+		"one core":          {func(r *report.Resources) { r.BusiestCore = value(0.99) }, "one core of the machine", "one of its cores is 99% busy"},
+		"network":           {func(r *report.Resources) { r.NetworkShare = value(0.93) }, "network", "93% full"},
+		"locks":             {func(r *report.Resources) { r.StoreLockWaits = value(1.8) }, "row locks", "wait for them 90% of the time"},
+		"fsyncs":            {func(r *report.Resources) { r.StoreCallsBusy = value(1.95) }, "writes to the store", "98% of the time as many batches are under way as may be, with 400 fsyncs/s"},
+		"nothing":           {func(*report.Resources) {}, "", "nothing was near its limit: the most used is one core of the machine, of which one of its cores is 60% busy"},
+		"nothing known":     {func(r *report.Resources) { *r = report.Resources{} }, "", "nothing that could be the limit was measured"},
+	} {
+		var steps []report.Measured
+		for _, rate := range []float64{100, 200, 300, 400} {
+			m := step(rate, 1)
+			if rate == 200 { // next to the edge
+				m.Resources = quiet
+				c.spoil(&m.Resources)
+			}
+			steps = append(steps, m)
+		}
+		limit := FindLimit(steps, value(205), machine)
+		require.Equal(t, c.resource, limit.Resource, name)
+		require.Contains(t, limit.Evidence, c.evidence, name)
+		require.Equal(t, c.resource == "", limit.Share == nil, name)
+	}
+}

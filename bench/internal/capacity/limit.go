@@ -1,0 +1,159 @@
+package capacity
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"sagabench/bench/internal/report"
+)
+
+// Machine is what shares are taken of.
+type Machine struct {
+	Cores    int // of the load generator's machine
+	Flushers int // batches that the app may have under way to the store
+}
+
+// From these shares on, a resource is what keeps the rate from being higher. Calls
+// to the store come last: with one batch under way at a time they are always nearly
+// full, and batches grow before that is a limit.
+const (
+	fullShare      = 0.85
+	fullCallsShare = 0.90
+
+	nearShare = 0.05 // of the rate: next to the edge
+)
+
+// candidate is a resource that may be the limit.
+type candidate struct {
+	resource string
+	share    *float64
+	evidence string
+}
+
+// FindLimit names what limits the rate, from the measurements next to the edge.
+func FindLimit(steps []report.Measured, rate *float64, machine Machine) report.Limit {
+	at := nextTo(steps, rate)
+	if len(at) == 0 {
+		return report.Limit{Evidence: "nothing was measured at the edge"}
+	}
+	r := average(at)
+	store := candidate{"store CPU", share(r.StoreCores, machine.Cores), "the store keeps %s of the machine's cores busy"}
+	if r.StoreOneCore {
+		store = candidate{"store CPU", r.StoreCores, "the store keeps %s of the one core busy on which it runs commands"}
+	}
+	full := []candidate{
+		store,
+		{"network", r.NetworkShare, "the slowest link in use is %s full"},
+		{"CPU of the machine", r.HostBusy, "its cores are %s busy" + whose(r)},
+		{"one core of the machine", r.BusiestCore, "one of its cores is %s busy: something runs on one core only" + whose(r)},
+		{"load generator", share(r.LoadCores, machine.Cores), "it keeps %s of its machine's cores busy"},
+		{"row locks", share(r.StoreLockWaits, machine.Flushers), "transactions wait for them %s of the time"},
+	}
+	most := candidate{}
+	for _, c := range full {
+		if c.share == nil {
+			continue
+		}
+		if *c.share >= fullShare {
+			return c.limit()
+		}
+		if most.share == nil || *c.share > *most.share {
+			most = c
+		}
+	}
+	calls := candidate{"writes to the store", share(r.StoreCallsBusy, machine.Flushers), "%s of the time as many batches are under way as may be" + fsyncs(r)}
+	if calls.share != nil && *calls.share >= fullCallsShare {
+		return calls.limit()
+	}
+	if most.share == nil {
+		return report.Limit{Evidence: "nothing that could be the limit was measured"}
+	}
+	return report.Limit{Evidence: fmt.Sprintf("nothing was near its limit: the most used is %s, of which %s", most.resource, most.limit().Evidence)}
+}
+
+func (c candidate) limit() report.Limit {
+	percent := fmt.Sprintf("%.0f%%", 100**c.share)
+	return report.Limit{Resource: c.resource, Share: c.share, Evidence: strings.Replace(c.evidence, "%s", percent, 1)}
+}
+
+func share(used *float64, of int) *float64 {
+	if used == nil || of < 1 {
+		return nil
+	}
+	x := *used / float64(of)
+	return &x
+}
+
+func whose(r report.Resources) string {
+	var parts []string
+	for _, p := range []struct {
+		name  string
+		cores *float64
+	}{{"load", r.LoadCores}, {"app", r.AppCores}, {"store", r.StoreCores}} {
+		if p.cores != nil {
+			parts = append(parts, fmt.Sprintf("%s %.2f", p.name, *p.cores))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (in cores: " + strings.Join(parts, ", ") + ")"
+}
+
+func fsyncs(r report.Resources) string {
+	if r.StoreFsyncsPerS == nil {
+		return ""
+	}
+	return fmt.Sprintf(", with %.0f fsyncs/s", *r.StoreFsyncsPerS)
+}
+
+// nextTo are the measurements within nearShare of the rate; if there is none, the one
+// that is nearest, and without a rate, the lowest.
+func nextTo(steps []report.Measured, rate *float64) (at []report.Measured) {
+	if len(steps) == 0 {
+		return nil
+	}
+	goal := 0.0
+	if rate != nil {
+		goal = *rate
+	}
+	off := func(m report.Measured) float64 { return math.Abs(*m.Load.OfferedPerS - goal) }
+	nearest := slices.MinFunc(steps, func(a, b report.Measured) int { return cmp.Compare(off(a), off(b)) })
+	for _, m := range steps {
+		if off(m) <= max(nearShare*goal, off(nearest)) {
+			at = append(at, m)
+		}
+	}
+	return at
+}
+
+// average of what was used; what one of them lacks is nil.
+func average(at []report.Measured) report.Resources {
+	mean := func(of func(report.Resources) *float64) *float64 {
+		sum := 0.0
+		for _, m := range at {
+			x := of(m.Resources)
+			if x == nil {
+				return nil
+			}
+			sum += *x / float64(len(at))
+		}
+		return &sum
+	}
+	type R = report.Resources
+	return R{
+		LoadCores:       mean(func(r R) *float64 { return r.LoadCores }),
+		AppCores:        mean(func(r R) *float64 { return r.AppCores }),
+		StoreCores:      mean(func(r R) *float64 { return r.StoreCores }),
+		StoreOneCore:    at[0].Resources.StoreOneCore,
+		HostBusy:        mean(func(r R) *float64 { return r.HostBusy }),
+		BusiestCore:     mean(func(r R) *float64 { return r.BusiestCore }),
+		StoreFsyncsPerS: mean(func(r R) *float64 { return r.StoreFsyncsPerS }),
+		StoreCallsBusy:  mean(func(r R) *float64 { return r.StoreCallsBusy }),
+		StoreLockWaits:  mean(func(r R) *float64 { return r.StoreLockWaits }),
+		NetworkShare:    mean(func(r R) *float64 { return r.NetworkShare }),
+	}
+}

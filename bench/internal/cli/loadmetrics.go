@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"sagabench/bench/internal/load"
+	"sagabench/bench/internal/load/loadmetrics"
+	"sagabench/bench/internal/server"
+)
+
+func (a *app) metricsFlag(cmd *cobra.Command) {
+	o := &a.options.Load
+	cmd.Flags().StringVar(&o.Metrics, "metrics", o.Metrics, "HOST:PORT where Prometheus reads what the load does, while it runs; for other machines it needs a token")
+}
+
+// serveMetrics serves the metrics of a load until stop is called, if that was
+// asked for.
+func (a *app) serveMetrics(cfg *load.Config) (stop func(), err error) {
+	if a.options.Load.Metrics == "" {
+		return func() {}, nil
+	}
+	at := a.serverConfig(false)
+	at.Listen = a.options.Load.Metrics
+	listener, err := server.Listen(at) // whatever holds for a server
+	if err != nil {
+		return nil, fmt.Errorf("--metrics: %w", err)
+	}
+	metrics := loadmetrics.New()
+	cfg.Watcher = metrics
+	fmt.Fprintf(a.stderr, "metrics of the load: http://%s/metrics\n", listener.Addr())
+	return metrics.Serve(listener, a.options.Server.Token), nil
+}

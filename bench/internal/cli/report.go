@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"sagabench/bench/internal/report"
+	"sagabench/internal/document"
+)
+
+func (a *app) reportCommand() *cobra.Command {
+	merge, markdown := false, false
+	cmd := &cobra.Command{
+		Use:   "report DIR...",
+		Short: "Show results again, several side by side, or merge those of several load hosts",
+		Long: `Show results again, several side by side, or merge those of several load hosts.
+
+With --merge the results are those of one run that several machines drove at the same
+time with bench load: counts are summed, histograms merged, and costs of the store
+counted once. Their clocks have to agree.`,
+		Example: `  bench report sagabench-results/20260101-120000-redis
+  bench report results/a results/b --out results/side-by-side
+  bench report --merge host1/result host2/result --out merged`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, dirs []string) error {
+			if merge {
+				return a.merge(dirs, markdown)
+			}
+			return a.report(dirs, markdown)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&merge, "merge", merge, "they are of several load hosts in one run")
+	f.BoolVar(&markdown, "markdown", markdown, "print Markdown")
+	f.BoolVar(&a.json, "json", false, "print summary.json of a merged result")
+	f.StringVar(&a.out, "out", "", "directory for the page, and for a merged result (default: none)")
+	return cmd
+}
+
+func (a *app) report(dirs []string, markdown bool) error {
+	if a.json {
+		return errors.New("--json: each result has its summary.json; only a merged one is new")
+	}
+	var results []report.Result
+	for _, dir := range dirs {
+		r, err := report.ReadResult(dir)
+		if err != nil {
+			return err
+		}
+		results = append(results, r)
+	}
+	d := results[0].Document()
+	if len(results) > 1 {
+		d = report.SideBySide(results...)
+	}
+	if a.out != "" {
+		if err := makeOut(a.out); err != nil {
+			return err
+		}
+		if err := report.WritePages(a.out, d); err != nil {
+			return err
+		}
+	}
+	return a.print(d, markdown)
+}
+
+func (a *app) merge(dirs []string, markdown bool) error {
+	s, rec, err := report.Merge(dirs...)
+	if err != nil {
+		return err
+	}
+	if a.out != "" {
+		if err := makeOut(a.out); err != nil {
+			return err
+		}
+		if err := report.MergeFiles(a.out, dirs...); err != nil {
+			return err
+		}
+		if err := report.Write(a.out, s); err != nil {
+			return err
+		}
+	}
+	d := s.Document(rec, a.out)
+	if markdown && !a.json {
+		return a.print(d, true)
+	}
+	return a.show(s, s.Validity, d, a.out)
+}
+
+func (a *app) print(d document.Document, markdown bool) error {
+	if markdown {
+		return document.Markdown(a.stdout, d)
+	}
+	return document.Text(a.stdout, d)
+}
+
+// makeOut makes the directory that --out names. One with something in it is another
+// result, which is not to be overwritten.
+func makeOut(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err == nil && len(entries) > 0 {
+		return fmt.Errorf("--out: %s is not empty: choose another", dir)
+	}
+	return err
+}

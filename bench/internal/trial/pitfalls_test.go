@@ -1,0 +1,241 @@
+package trial
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"sagabench/bench/internal/load"
+	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/server"
+	"sagabench/bench/internal/simserver"
+	"sagabench/deploy/lab"
+	"sagabench/store"
+	"sagabench/store/open"
+	"sagabench/store/redisstore"
+)
+
+// These tests make what spoils a measurement happen, and want the result to say so.
+
+func pitfallConfig(dir string) Config {
+	cfg := Config{ID: "a-run", Command: "a test", Dir: filepath.Join(dir, "result"), Scenario: server.DefaultConfig().Scenario, Load: load.Default()}
+	cfg.Load.InFlight, cfg.Load.Duration, cfg.Load.Warmup = 8, 500*time.Millisecond, 0
+	return cfg
+}
+
+// serve has nothing but the endpoint of a bench server that makes sagas.
+func serve(t testing.TB, saga http.Handler) (url string) {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.Handle("/bench/saga", saga)
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// acknowledge answers each request at once, with a gid of its own.
+func acknowledge(w http.ResponseWriter, _ *http.Request) {
+	fmt.Fprintf(w, `{"dtm_result":"SUCCESS","gid":"%s"}`, rand.Text())
+}
+
+func judged(ctx context.Context, t testing.TB, cfg Config, url string, target *open.Target) report.Summary {
+	t.Helper()
+	s, err := Load(ctx, cfg, []string{url}, target)
+	require.NoError(t, err)
+	return s
+}
+
+// requireWarning wants a warning that begins so. Whether such a result is valid is
+// not said: a busy machine may make the load generator late besides.
+func requireWarning(t testing.TB, s report.Summary, warning string) {
+	t.Helper()
+	require.Contains(t, "\n"+strings.Join(s.Validity.Warnings, "\n"), "\n"+warning)
+}
+
+func requireInvalid(t testing.TB, s report.Summary, warning string) {
+	t.Helper()
+	requireWarning(t, s, warning)
+	require.False(t, s.Validity.Valid)
+}
+
+func TestLoad_SaysThatTheHostIsSharedAndTheSamplesAreFew(t *testing.T) {
+	t.Parallel()
+	cfg := pitfallConfig(t.TempDir())
+	cfg.Load.Rate = load.Constant(100)
+	s := judged(t.Context(), t, cfg, serve(t, http.HandlerFunc(acknowledge)), nil)
+	requireWarning(t, s, "shared host: ")
+	requireWarning(t, s, "too few samples: 50 latency values; p99 needs 1,000")
+	require.Nil(t, s.LatencyMS.P99)
+	requireWarning(t, s, "not audited: ")
+}
+
+func TestLoad_SaysThatRequestsWaitedToBeSent(t *testing.T) {
+	t.Parallel()
+	law := simserver.Law{PerS: 1e5, StallEvery: 500 * time.Millisecond, StallFor: 150 * time.Millisecond}
+	cfg := pitfallConfig(t.TempDir())
+	cfg.Load.Rate, cfg.Load.MaxInFlight, cfg.Load.Duration = load.Constant(1500), 4, time.Second
+	s := judged(t.Context(), t, cfg, serve(t, law.Handler(1)), nil)
+	requireWarning(t, s, "waiting to be sent: p99 is ")
+}
+
+func TestLoad_SaysThatTheSystemCouldNotFollow(t *testing.T) {
+	t.Parallel()
+	cfg := pitfallConfig(t.TempDir())
+	cfg.Load.Rate, cfg.Load.MaxInFlight = load.Constant(1000), 4
+	s := judged(t.Context(), t, cfg, serve(t, simserver.Law{PerS: 100}.Handler(1)), nil)
+	requireWarning(t, s, "overloaded: ")
+	require.Positive(t, *s.Load.Dropped)
+	require.Less(t, s.Load.AchievedPerS, 500.0)
+}
+
+func TestLoad_IsInvalidWithMoreErrorsThanAllowed(t *testing.T) {
+	t.Parallel()
+	var n atomic.Int64
+	cfg := pitfallConfig(t.TempDir())
+	cfg.Load.Rate = load.Constant(200)
+	s := judged(t.Context(), t, cfg, serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n.Add(1)%50 == 0 {
+			http.Error(w, "no", http.StatusServiceUnavailable)
+			return
+		}
+		acknowledge(w, r)
+	})), nil)
+	requireInvalid(t, s, "errors: 2 of 100 requests (2.00%; 0.100% are allowed): 2 × http 503")
+}
+
+func TestLoad_IsInvalidWhenItEndsEarly(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var n atomic.Int64
+	cfg := pitfallConfig(t.TempDir())
+	cfg.Load.Duration = time.Hour
+	s := judged(ctx, t, cfg, serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n.Add(1) == 100 {
+			interrupt()
+		}
+		acknowledge(w, r)
+	})), nil)
+	requireInvalid(t, s, "incomplete: interrupted; ")
+}
+
+func TestLoad_SaysThatTheRateDrifts(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	cfg := pitfallConfig(t.TempDir())
+	cfg.Load.InFlight, cfg.Load.Duration = 2, 6200*time.Millisecond
+	s := judged(t.Context(), t, cfg, serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		<-time.After(5*time.Millisecond + time.Since(began)/400) // 5 ms at first, 20 ms at the end
+		acknowledge(w, r)
+	})), nil)
+	requireWarning(t, s, "not steady: ")
+}
+
+// starved makes this test binary a load generator that has one core and little of it.
+const starved = "SAGABENCH_STARVED_LOAD"
+
+func TestStarved_Helper(t *testing.T) {
+	url := os.Getenv(starved)
+	if url == "" {
+		t.Skip("it is for another test")
+	}
+	var stop atomic.Bool
+	defer stop.Store(true)
+	for range 16 {
+		go func() {
+			for !stop.Load() {
+			}
+		}()
+	}
+	cfg := pitfallConfig(t.TempDir())
+	cfg.Load.Rate, cfg.Load.Duration = load.Constant(200), time.Second
+	s := judged(t.Context(), t, cfg, url, nil)
+	require.NoError(t, json.NewEncoder(os.Stderr).Encode(s.Validity))
+}
+
+func TestLoad_IsInvalidWhenTheGeneratorIsTheLimit(t *testing.T) {
+	t.Parallel()
+	generator := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestStarved_Helper$")
+	generator.Env = append(os.Environ(), "GOMAXPROCS=1", starved+"="+serve(t, http.HandlerFunc(acknowledge)))
+	var stderr strings.Builder
+	generator.Stderr = &stderr
+	require.NoError(t, generator.Run(), stderr.String())
+	var s report.Summary
+	require.NoError(t, json.Unmarshal([]byte(stderr.String()), &s.Validity), stderr.String())
+	requireInvalid(t, s, "late load generator: ")
+}
+
+// onRedis is a store on a Redis of its own.
+func onRedis(t *testing.T) (target open.Target, s store.Store, client *redis.Client) {
+	t.Helper()
+	started := lab.TestRedis(t, lab.RedisConfig{})
+	cfg := redisstore.DefaultConfig()
+	target, err := open.Parse(started.URL(), open.Config{Redis: cfg})
+	require.NoError(t, err)
+	s, err = target.Open(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	client = redis.NewClient(&redis.Options{Addr: started.Addr()})
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return target, s, client
+}
+
+// create puts sagas into the store, that have not ended.
+func create(s store.Store, n int) (gid string, err error) {
+	for range n {
+		gid = rand.Text()
+		errs := s.Apply(context.Background(), []store.Change{&store.Create{GID: gid, Body: []byte(`{}`), Steps: 1, Owner: "test", Due: time.Hour}})
+		if errs[0] != nil {
+			return "", errs[0]
+		}
+	}
+	return gid, nil
+}
+
+func TestLoad_IsInvalidWhenSettingsChangeOrSagasAreMissing(t *testing.T) {
+	t.Parallel()
+	target, s, client := onRedis(t)
+	_, err := create(s, 3)
+	require.NoError(t, err)
+	var changed atomic.Bool
+	cfg := pitfallConfig(t.TempDir())
+	cfg.Load.Rate = load.Constant(100)
+	summary := judged(t.Context(), t, cfg, serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !changed.Swap(true) {
+			assert.NoError(t, client.ConfigSet(r.Context(), "appendonly", "yes").Err())
+		}
+		acknowledge(w, r) // and stores nothing
+	})), &target)
+	requireInvalid(t, summary, `settings changed during the run: appendonly "no", then "yes"`)
+	requireInvalid(t, summary, "settings changed during the run: durability D")
+	requireInvalid(t, summary, "broken promise: 50 of 50 acknowledged sagas lost")
+	requireInvalid(t, summary, "counts differ: clients were told of 50 sagas, the store counts 0")
+	requireInvalid(t, summary, "leftovers: the store held 3 sagas before the run")
+}
+
+func TestLoad_SaysThatSomebodyElseUsesTheStore(t *testing.T) {
+	t.Parallel()
+	target, s, _ := onRedis(t)
+	cfg := pitfallConfig(t.TempDir())
+	cfg.Load.Rate = load.Constant(100)
+	summary := judged(t.Context(), t, cfg, serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		gid, err := create(s, 2)
+		assert.NoError(t, err)
+		fmt.Fprintf(w, `{"dtm_result":"SUCCESS","gid":"%s"}`, gid)
+	})), &target)
+	requireWarning(t, summary, "counts differ: the store counts 100 sagas, clients were told of 50")
+}

@@ -1,0 +1,107 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"sagabench/bench/internal/load"
+	"sagabench/bench/internal/report"
+	"sagabench/store/open"
+)
+
+// Measure makes one measurement of a sweep. Its error says that the sweep cannot go
+// on; what was measured until then is in the result all the same, unless nothing
+// was.
+type Measure func(ctx context.Context, shape load.Config) (report.Measured, error)
+
+// Sweep starts a bench server on the store, as Run does, and has it measured many
+// times, with the same sagas in other rates or numbers in flight. The store is
+// audited once, at the end: it goes on filling from one measurement to the next.
+//
+// The summary has what all of them have in common; what each gave is the sweep's
+// to keep. When the sweep ends with an error, the summary says that it is
+// incomplete, and there is none when nothing was measured.
+func Sweep(ctx context.Context, cfg Config, target open.Target, child Child, sweep func(context.Context, Measure) error) (report.Summary, error) {
+	t := newTrial(cfg, target)
+	defer t.close()
+	s := &series{trial: t}
+	err := t.start(ctx, child, func(ctx context.Context) error { return sweep(ctx, s.measure) })
+	if s.measured == 0 && err != nil {
+		t.discard(ctx)
+		return report.Summary{}, err
+	}
+	return s.finish(context.WithoutCancel(ctx), err), nil
+}
+
+// stepsDir holds the directories of a sweep's measurements.
+const stepsDir = "steps"
+
+// series is a sweep under way.
+type series struct {
+	*trial
+	dirs            []string // of the measurements that acknowledged sagas
+	tried, measured int
+	requests        int64
+	errors          int64
+	acknowledged    int64
+	elapsed         time.Duration // to the end of the last one
+}
+
+func (s *series) measure(ctx context.Context, shape load.Config) (report.Measured, error) {
+	s.tried++
+	dir := filepath.Join(s.cfg.Dir, stepsDir, fmt.Sprintf("%02d", s.tried))
+	shape.Dir = dir
+	began := time.Now()
+	m, err := s.trial.measure(ctx, shape)
+	if m.load.Acknowledged > 0 { // also of a warm-up that was all there was
+		s.dirs = append(s.dirs, dir)
+		s.acknowledged += m.load.Acknowledged
+	}
+	if m.load.Elapsed == 0 {
+		return report.Measured{}, err
+	}
+	s.measured++
+	s.elapsed = time.Since(s.started)
+	s.requests += m.load.Requests
+	s.errors += m.load.Errors
+	e := m.evidence(shape.Duration)
+	one := report.Measured{
+		StartS:      began.Sub(s.started).Seconds(),
+		DurationS:   m.load.Elapsed.Seconds(),
+		Load:        m.load.Load(),
+		LatencyMS:   report.LatencyOf(m.load.Latency),
+		ServiceMS:   report.LatencyOf(m.load.Service),
+		CostPerSaga: m.usage.PerSaga(m.load.Sagas()),
+		Resources:   e.Resources,
+	}
+	one.Validity = report.JudgeMeasured(one, e, s.shared)
+	return one, errors.Join(err, context.Cause(ctx))
+}
+
+// finish audits the store and judges what all measurements have in common.
+func (s *series) finish(ctx context.Context, ended error) report.Summary {
+	summary := s.summary(ctx, s.elapsed)
+	summary.Load.Requests, summary.Load.Errors = s.requests, s.errors
+	summary.Check.Acknowledged = s.acknowledged
+	e := report.Evidence{Planned: s.elapsed}
+	if ended != nil {
+		e.Incomplete = ended.Error()
+		if errors.Is(ended, context.Canceled) {
+			e.Incomplete = "interrupted"
+		}
+	}
+	if s.died != "" {
+		e.Incomplete = s.died
+	}
+	s.audit(ctx, &summary, &e, s.dirs...)
+	summary.Validity = report.JudgeSweep(summary, e)
+	for _, dir := range s.dirs { // audited: they would be most of the result
+		os.Remove(filepath.Join(dir, report.FileAcknowledged))
+		os.Remove(filepath.Join(dir, report.FileResults))
+	}
+	return summary
+}
