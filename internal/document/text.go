@@ -94,12 +94,13 @@ func (p Part) texts(rowsOf int) []string {
 	return texts
 }
 
+// writeTable aligns numbers on the right and words on the left.
 func writeTable(line func(string, ...any), corner string, t Table) {
 	if corner == "" && t.Corner != "" {
 		corner = "  " + t.Corner
 	}
 	first := max(nameWidth, utf8.RuneCountInString(corner)) + 2
-	widths := make([]int, len(t.Columns))
+	widths, words := make([]int, len(t.Columns)), make([]bool, len(t.Columns))
 	for i, name := range t.Columns {
 		widths[i] = max(cellWidth, utf8.RuneCountInString(name)+2)
 	}
@@ -107,15 +108,22 @@ func writeTable(line func(string, ...any), corner string, t Table) {
 		first = max(first, 2+utf8.RuneCountInString(r.Name))
 		for i, cell := range r.Cells {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell)+2)
+			first, _ := utf8.DecodeRuneInString(cell)
+			words[i] = words[i] || unicode.IsLetter(first)
 		}
 	}
 	row := func(name string, cells []string) {
 		var out strings.Builder
 		out.WriteString(pad(name, first))
 		for i, cell := range cells {
-			out.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)) + cell)
+			space := strings.Repeat(" ", widths[i]-2-utf8.RuneCountInString(cell))
+			if words[i] {
+				out.WriteString("  " + cell + space)
+			} else {
+				out.WriteString("  " + space + cell)
+			}
 		}
-		line("%s", out.String())
+		line("%s", strings.TrimRight(out.String(), " "))
 	}
 	row(corner, t.Columns)
 	for _, r := range t.Rows {

@@ -40,6 +40,13 @@ var rules = []struct {
 	{"internal/testkit", []string{"store", "store/pebblestore", "store/redisstore", "deploy/lab"}, "it is for tests, and knows what several need"},
 	{"internal/config", []string{"internal/secret"}, "options are handed on as each package's own struct"},
 	{"bench/internal/cli", []string{"lua", "lua/microbench", "store/open", "store/pebblestore", "store/redisstore", "store/sqlstore", "store", "saga", "deploy/lab", "internal/config", "internal/document", "internal/secret", "bench/internal/"}, ""},
+	{"bench/internal/stats", nil, "arithmetic knows no result"},
+	{"bench/internal/usl", []string{"bench/internal/stats"}, "arithmetic knows no result"},
+	{"bench/internal/simserver", nil, "it is nothing but a law of latency"},
+	{"bench/internal/report", []string{"bench/internal/usl", "bench/internal/stats", "internal/document", "store"}, "it judges and shows what others measured"},
+	{"bench/internal/capacity", []string{"bench/internal/report", "bench/internal/stats"}, "it decides what to measure next; others send the load"},
+	{"bench/internal/compare", []string{"bench/internal/report", "bench/internal/stats", "internal/document"}, "it works on results, and runs nothing"},
+	{"bench/internal/plan", []string{"bench/internal/report", "bench/internal/stats", "internal/document", "store"}, "it works on results, and runs nothing"},
 	{"bench/internal/", []string{"store", "store/open", "saga", "saga/httpapi", "saga/webui", "lua", "deploy/lab", "internal/document", "internal/secret", "bench/internal/", "store/groupcommit"}, "only the command line reads the configuration"},
 	{"bench", []string{"bench/internal/cli"}, "main hands its arguments on"},
 }

@@ -32,6 +32,10 @@ type Config struct {
 	LongStep time.Duration // most: a low rate has to be judged from fewer requests
 	Width    float64       // of the 95% interval, relative to the rate, that is narrow enough
 	Budget   time.Duration // after which the edge is not searched for any more
+
+	// Of each point of the scaling curve: short, for it shows a throughput and no
+	// percentile.
+	ScalingStep, ScalingWarmup time.Duration
 }
 
 // Default wants to know the rate to ±5%, and takes some two minutes for it.
@@ -42,7 +46,20 @@ func Default() Config {
 		LongStep: 30 * time.Second,
 		Width:    0.1,
 		Budget:   150 * time.Second,
+
+		ScalingStep:   2500 * time.Millisecond,
+		ScalingWarmup: 500 * time.Millisecond,
 	}
+}
+
+// WithStep is the search with other steps, each after a warm-up. Longer ones make all
+// of it longer, and shorter ones shorter; but a rate is too low for a short step when
+// too few requests would lie beyond the percentile that is judged.
+func (c Config) WithStep(step, warmup time.Duration) Config {
+	c.Budget = time.Duration(float64(c.Budget) * float64(step) / float64(c.Step))
+	c.Step, c.LongStep = step, max(c.LongStep, step)
+	c.ScalingStep, c.ScalingWarmup = min(c.ScalingStep, step), min(c.ScalingWarmup, warmup)
+	return c
 }
 
 // Open makes an open-loop measurement: requests are due at the rate, per second.
@@ -74,10 +91,16 @@ type search struct {
 
 func (s *search) run(guess float64) error {
 	until := time.Now().Add(s.cfg.Budget)
+	broken := 0 // in a row: one may be chance
 	for _, share := range ladder {
-		if kept, err := s.measure(max(share*guess, s.edge.rates[0])); err != nil {
+		kept, err := s.measure(max(share*guess, s.edge.rates[0]))
+		if err != nil {
 			return err
-		} else if !kept {
+		}
+		if broken++; kept {
+			broken = 0
+		}
+		if broken == 2 || broken > 0 && s.steps[len(s.steps)-1].Load.Overloaded() {
 			break
 		}
 	}

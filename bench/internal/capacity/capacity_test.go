@@ -134,7 +134,7 @@ func TestSearch_EndsWithItsTime(t *testing.T) {
 		return step(rate, rate/100), nil
 	})
 	require.NoError(t, err)
-	require.Len(t, steps, 3, "what it takes to see both sides")
+	require.Len(t, steps, 4, "what it takes to see both sides, and not by chance")
 	edge := FindEdge(steps)
 	require.Greater(t, *edge.Rate, 1200.0)
 	require.Less(t, *edge.High, 2600.0)

@@ -3,9 +3,11 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,12 +17,13 @@ import (
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/trial"
 	"sagabench/bench/internal/usl"
+	"sagabench/internal/document"
 )
 
 func (a *app) capacityCommand() *cobra.Command {
 	var start starting
 	cfg := capacity.Default()
-	slo, warmup := "p99=20ms", time.Second
+	slo, step, warmup := "p99=20ms", cfg.Step, time.Second
 	cmd := &cobra.Command{
 		Use:   "capacity STORE",
 		Short: "Find the highest rate that keeps the latency you promised, and what limits it",
@@ -29,39 +32,42 @@ func (a *app) capacityCommand() *cobra.Command {
 A bench server is started, as bench run does. Closed loops with 1 to 512 in flight
 give the scaling curve, to which the Universal Scalability Law is fitted; open loops
 from a tenth of the highest throughput upwards give the latency over the rate; then
-the edge between the highest rate that keeps the service level and the lowest that
-breaks it is halved, and measured several times on both sides.`,
+rates near the one from which the service level is broken are measured, always where it
+is as likely to be kept as not, until that rate is known to some 5% or time is up.`,
 		Example: `  bench capacity pebble --slo p99=20ms
   bench capacity redis --start --slo p99=5ms,p99.9=50ms,errors=0.1%
   bench capacity mysql --start --duration 10s --arrival poisson`,
 		Args: exactlyOneStore,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if cfg.SLO, err = capacity.ParseSLO(slo); err != nil {
+				return fmt.Errorf("--%w", err)
+			}
+			switch {
+			case step <= 0:
+				return fmt.Errorf("--duration: %v, must be more than 0", step)
+			case warmup < 0:
+				return fmt.Errorf("--warmup: %v, must not be negative", warmup)
+			}
+			if err := load.Arrival(a.options.Load.Arrival).Validate(); err != nil {
 				return err
 			}
-			return a.capacity(cmd.Context(), args[0], start, cfg, warmup)
+			return a.capacity(cmd.Context(), args[0], start, cfg.WithStep(step, warmup), warmup)
 		},
 	}
 	cmd.Flags().StringVar(&slo, "slo", slo, "what was promised: bounds of percentiles, and the share of errors, as p99=20ms,errors=0.1%")
 	start.flags(cmd.Flags())
-	a.sweepFlags(cmd, &cfg.Step, &warmup)
+	a.sweepFlags(cmd, &step, &warmup)
 	a.scenarioFlags(cmd)
 	return cmd
 }
 
 func (a *app) capacity(ctx context.Context, name string, start starting, cfg capacity.Config, warmup time.Duration) error {
-	if cfg.Step <= 0 {
-		return fmt.Errorf("--duration: %v, must be more than 0", cfg.Step)
-	}
 	own, err := a.setUp(ctx, name, start)
 	if err != nil {
 		return err
 	}
 	defer own.stop()
 	own.cfg.Load.Warmup = warmup
-	// A longer step asks for a longer search.
-	cfg.LongStep = max(cfg.LongStep, cfg.Step)
-	cfg.Budget = max(cfg.Budget, cfg.Budget/capacity.Default().Step*cfg.Step)
 
 	stopMetrics, err := a.serveMetrics(&own.cfg.Load)
 	if err != nil {
@@ -69,11 +75,17 @@ func (a *app) capacity(ctx context.Context, name string, start starting, cfg cap
 	}
 	defer stopMetrics()
 	progress := a.newProgress(&own.cfg)
+	if progress.bars == nil { // each measurement has its line
+		own.cfg.Load.Progress = nil
+	}
 	s := &capacitySearch{cfg: cfg, load: own.cfg.Load, status: own.cfg.Status, result: report.Capacity{SLO: cfg.SLO}}
 	base, err := trial.Sweep(ctx, own.cfg, own.target, own.child, s.run)
 	progress.done()
 	if err != nil {
 		_ = os.Remove(resultsDir) // if it is empty: nothing was written
+		if ctx.Err() != nil {
+			err = errors.New("interrupted before anything was measured")
+		}
 		return err
 	}
 	result := report.CapacitySummary{
@@ -91,7 +103,7 @@ func (a *app) capacity(ctx context.Context, name string, start starting, cfg cap
 // sweepFlags are those of the load that a search leaves open.
 func (a *app) sweepFlags(cmd *cobra.Command, step, warmup *time.Duration) {
 	o, f := &a.options, cmd.Flags()
-	f.DurationVar(step, "duration", *step, "of a measurement at one rate, at least")
+	f.DurationVar(step, "duration", *step, "of a measurement at one rate, at least; the search takes longer or shorter with it")
 	f.DurationVar(warmup, "warmup", *warmup, "before each, not measured")
 	f.StringVar(&o.Load.Arrival, "arrival", o.Load.Arrival, "requests are due at even distances (constant), or as independent clients send them (poisson)")
 	f.StringVar(&a.out, "out", "", "result directory (default sagabench-results/TIME-STORE)")
@@ -107,50 +119,70 @@ type capacitySearch struct {
 	result report.Capacity
 }
 
-// The scaling curve's measurements are short: each shows one throughput, not a
-// percentile.
-const (
-	scalingStep   = 2500 * time.Millisecond
-	scalingWarmup = 500 * time.Millisecond
-)
-
 func (s *capacitySearch) run(ctx context.Context, measure trial.Measure) (err error) {
 	closed := func(ctx context.Context, n int, length time.Duration) (report.Measured, error) {
 		shape := s.load
-		shape.InFlight, shape.Rate, shape.Duration, shape.Warmup = n, load.Profile{}, length, scalingWarmup
-		return measure(ctx, shape)
+		shape.InFlight, shape.Rate, shape.Duration, shape.Warmup = n, load.Profile{}, length, s.cfg.ScalingWarmup
+		m, err := measure(ctx, shape)
+		if err == nil {
+			s.status(fmt.Sprintf("%d in flight: %s/s", n, document.Number(m.Load.AchievedPerS)))
+		}
+		return m, err
 	}
 	open := func(ctx context.Context, rate float64, length time.Duration) (report.Measured, error) {
-		s.status(fmt.Sprintf("%.4g/s for %.3g s", rate, length.Seconds()))
 		shape := s.load
 		shape.Rate, shape.Duration = load.Constant(rate), length
-		return measure(ctx, shape)
+		m, err := measure(ctx, shape)
+		if err == nil {
+			s.status(fmt.Sprintf("%s/s for %s s: %s", document.Number(rate), document.Number(length.Seconds()), s.verdict(m)))
+		}
+		return m, err
 	}
 	s.status(fmt.Sprintf("closed loops with 1 to %d in flight", capacity.MostInFlight))
 	c := &s.result
-	if c.Scaling, err = capacity.Scaling(ctx, scalingStep, closed); err != nil {
+	if c.Scaling, err = capacity.Scaling(ctx, s.cfg.ScalingStep, closed); err != nil {
 		return err
 	}
 	best := slices.MaxFunc(c.Scaling, func(a, b report.Measured) int { return cmp.Compare(a.Load.AchievedPerS, b.Load.AchievedPerS) })
 	if c.Steps, err = capacity.Search(ctx, s.cfg, best.Load.AchievedPerS, open); err != nil {
 		return err
 	}
-	s.status(fmt.Sprintf("%d in flight again", best.Load.InFlight))
-	again, err := closed(ctx, best.Load.InFlight, scalingStep)
+	s.status("the highest of the closed loops again")
+	again, err := closed(ctx, best.Load.InFlight, s.cfg.ScalingStep)
 	if again.Load.Requests > 0 {
 		c.Again = &again
 	}
 	return err
 }
 
+// verdict says in a few words how a rate went.
+func (s *capacitySearch) verdict(m report.Measured) string {
+	capacity.Judge(&m, s.cfg.SLO)
+	switch {
+	case m.Kept == nil:
+		return "not judged: " + m.Why
+	case !*m.Kept:
+		return m.Why
+	}
+	var latencies []string
+	for _, goal := range s.cfg.SLO.Latencies {
+		latencies = append(latencies, fmt.Sprintf("p%g %s ms", goal.Percentile, document.Number(*m.LatencyMS.At(goal.Percentile))))
+	}
+	return "kept, " + strings.Join(latencies, ", ")
+}
+
 // conclude draws from the measurements what they carry.
 func (s *capacitySearch) conclude(machine capacity.Machine) report.Capacity {
 	c := s.result
+	c.Steps, c.Scaling = append([]report.Measured{}, c.Steps...), append([]report.Measured{}, c.Scaling...) // never null
 	edge := capacity.FindEdge(c.Steps)
 	c.RatePerS, c.LowPerS, c.HighPerS = edge.Rate, edge.Low, edge.High
 	c.Limit = capacity.FindLimit(c.Steps, c.RatePerS, machine)
 	var points []usl.Point
 	for _, m := range c.Scaling {
+		if !m.Validity.Valid {
+			continue // interrupted
+		}
 		points = append(points, usl.Point{N: float64(m.Load.InFlight), X: m.Load.AchievedPerS})
 	}
 	if fit, err := usl.FitPoints(points, 1); err != nil {

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,11 +11,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"sagabench/bench/internal/compare"
 	"sagabench/bench/internal/probe"
 	"sagabench/bench/internal/report"
+	"sagabench/store/open"
 )
 
 // errGate ends a command whose report has said which gate is broken.
@@ -81,16 +79,14 @@ func (a *app) compare(cmd *cobra.Command, names []string, pairs int, gates []com
 	dir := a.out
 	switch {
 	case results[0] != results[1]:
-		return fmt.Errorf("compare: %q and %q: two results or two variants", names[0], names[1])
+		return fmt.Errorf("compare: %q and %q: two results or two variants", redactVariant(names[0]), redactVariant(names[1]))
 	case results[0]:
-		for i, name := range names {
-			for one := range strings.SplitSeq(name, ",") {
-				s, _, err := report.Read(one)
-				if err != nil {
-					return err
-				}
-				sides[i].Command = s.Run.Command
-				sides[i].Runs = append(sides[i].Runs, s)
+		if err := readSides(names, &sides); err != nil {
+			return err
+		}
+		if dir != "" {
+			if err := makeOut(dir); err != nil {
+				return err
 			}
 		}
 	default:
@@ -102,13 +98,17 @@ func (a *app) compare(cmd *cobra.Command, names []string, pairs int, gates []com
 		}
 		t := turns{app: a, dir: dir, common: given(cmd)}
 		for i, name := range names {
-			if t.variants[i] = strings.Fields(name); len(t.variants[i]) == 0 {
-				return fmt.Errorf("compare: variant %s is empty: what follows bench run, as 'redis --start'", sides[i].Name)
+			t.variants[i] = strings.Fields(name)
+			if err := t.check(t.variants[i]); err != nil {
+				return fmt.Errorf("variant %s: %w", sides[i].Name, err)
 			}
-			sides[i].Command = "go run bench/main.go run " + name
+			sides[i].Command = programWords + " run " + redactVariant(name)
+		}
+		if err := makeOut(dir); err != nil {
+			return err
 		}
 		if incomplete = t.run(ctx, &sides, pairs); incomplete != nil && len(sides[1].Runs) == 0 {
-			return incomplete
+			return t.nothing(incomplete)
 		}
 	}
 	c, validity, err := compare.Make(sides[0], sides[1])
@@ -124,7 +124,7 @@ func (a *app) compare(cmd *cobra.Command, names []string, pairs int, gates []com
 		Schema: report.Schema, Run: first, Validity: validity, Compare: c, Gates: []compare.GateResult{},
 		Environment: sides[0].Runs[0].Environment, Check: sumChecks(slices.Concat(sides[0].Runs, sides[1].Runs)),
 	}
-	s.Run.ID, s.Run.Started, s.Run.Command, s.Run.DurationS = report.RunID(began, "compare"), began, a.command(), time.Since(began).Seconds()
+	s.Run.ID, s.Run.Started, s.Run.Command, s.Run.DurationS = report.RunID(began, "compare"), began, a.compareCommandLine(names), time.Since(began).Seconds()
 	s.Run.Commit = probe.Commit(context.WithoutCancel(ctx))
 	broken := false
 	for _, gate := range gates {
@@ -147,72 +147,49 @@ func (a *app) compare(cmd *cobra.Command, names []string, pairs int, gates []com
 	return nil
 }
 
-// isResult reports whether an argument is the directory of a result, or several.
+// readSides reads results that are there: directories, separated by commas.
+func readSides(names []string, sides *[2]compare.Side) error {
+	for i, name := range names {
+		for dir := range strings.SplitSeq(name, ",") {
+			s, _, err := report.Read(dir)
+			if err != nil {
+				return err
+			}
+			sides[i].Command = s.Run.Command
+			sides[i].Runs = append(sides[i].Runs, s)
+		}
+	}
+	return nil
+}
+
+// isResult reports whether an argument names directories, of results then, if not one
+// that happens to be called like a store.
 func isResult(name string) bool {
 	for one := range strings.SplitSeq(name, ",") {
-		if _, err := os.Stat(filepath.Join(one, report.FileSummary)); err != nil {
+		_, noStore := open.Parse(one, open.Config{})
+		if info, err := os.Stat(one); err != nil || !info.IsDir() || noStore == nil {
 			return false
 		}
 	}
 	return true
 }
 
-// given are the flags of the command line that hold for both variants.
-func given(cmd *cobra.Command) (args []string) {
-	run := (&app{}).runCommand().Flags()
-	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if run.Lookup(f.Name) != nil && f.Name != "out" && f.Name != "json" || f.Name == "config" {
-			args = append(args, "--"+f.Name+"="+f.Value.String())
-		}
-	})
-	return args
+// redactVariant is a variant without secrets.
+func redactVariant(name string) string {
+	words := (&app{args: strings.Fields(name)}).command()
+	return strings.TrimPrefix(words, programWords+" ")
 }
 
-// turns runs two variants, each as bench run does.
-type turns struct {
-	app      *app
-	dir      string
-	common   []string // flags
-	variants [2][]string
-}
-
-// run makes the pairs. When one cannot be made, those before it are kept.
-func (t turns) run(ctx context.Context, sides *[2]compare.Side, pairs int) error {
-	for pair := range pairs {
-		var made [2]report.Summary
-		order := []int{0, 1}
-		if pair%2 == 1 {
-			order = []int{1, 0}
-		}
-		for _, i := range order {
-			fmt.Fprintf(t.app.stderr, "pair %d of %d, %s: %s\n", pair+1, pairs, sides[i].Name, strings.Join(t.variants[i], " "))
-			var err error
-			if made[i], err = t.one(ctx, fmt.Sprintf("%02d-%s", pair+1, strings.ToLower(sides[i].Name)), t.variants[i]); err != nil {
-				return fmt.Errorf("%s: %w", sides[i].Name, err)
-			}
-		}
-		for i := range sides {
-			sides[i].Runs = append(sides[i].Runs, made[i])
+// compareCommandLine is what was typed, without the secrets that are in variants.
+func (a *app) compareCommandLine(names []string) string {
+	shown := *a
+	shown.args = slices.Clone(a.args)
+	for i, arg := range shown.args {
+		if slices.Contains(names, arg) {
+			shown.args[i] = redactVariant(arg)
 		}
 	}
-	return nil
-}
-
-func (t turns) one(ctx context.Context, name string, variant []string) (s report.Summary, err error) {
-	var out bytes.Buffer
-	args := slices.Concat([]string{"run"}, t.common, variant, []string{"--json", "--out", filepath.Join(t.dir, "runs", name)})
-	sub := &app{args: args, environ: t.app.environ, stdout: &out, stderr: t.app.stderr}
-	root := sub.root()
-	root.SetArgs(args)
-	root.SetOut(&out)
-	root.SetErr(t.app.stderr)
-	if err := root.ExecuteContext(ctx); err != nil && !errors.Is(err, errInvalid) {
-		return s, err
-	}
-	if err := json.Unmarshal(out.Bytes(), &s); err != nil {
-		return s, fmt.Errorf("it gave no result: %w", err)
-	}
-	return s, context.Cause(ctx)
+	return shown.command()
 }
 
 // sumChecks adds up what the audits found; null when one was not made.
@@ -222,8 +199,11 @@ func sumChecks(runs []report.Summary) *report.Check {
 		c := s.Check
 		sum.Acknowledged += c.Acknowledged
 		for _, n := range []struct{ to, from **int64 }{
-			{&sum.Terminal, &c.Terminal}, {&sum.Lost, &c.Lost}, {&sum.BothOutcomes, &c.BothOutcomes},
-			{&sum.Uncompensated, &c.Uncompensated}, {&sum.Unfinished, &c.Unfinished},
+			{&sum.Terminal, &c.Terminal},
+			{&sum.Lost, &c.Lost},
+			{&sum.BothOutcomes, &c.BothOutcomes},
+			{&sum.Uncompensated, &c.Uncompensated},
+			{&sum.Unfinished, &c.Unfinished},
 		} {
 			switch {
 			case *n.from == nil || i > 0 && *n.to == nil:

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,11 +29,11 @@ measurement that it rests on. The results are those of bench capacity, or of ben
 and load with a rate; all on the same kind of machine and store.`,
 		Example: `  bench plan --rate 20000/s --peak 2x --p99 20ms --retention 24h --from sagabench-results/*-redis`,
 		RunE: func(_ *cobra.Command, args []string) (err error) {
-			if demand.RatePerS, err = parseRate(rate); err != nil || demand.RatePerS == 0 {
+			if demand.RatePerS, err = parseRate(rate); err != nil || demand.RatePerS == 0 || math.IsInf(demand.RatePerS, 0) {
 				return fmt.Errorf("--rate: %q, want sagas per time, as 20000/s", rate)
 			}
-			if demand.Peak, err = strconv.ParseFloat(strings.TrimSuffix(peak, "x"), 64); err != nil || !(demand.Peak >= 1) {
-				return fmt.Errorf("--peak: %q, want a multiple of the rate, as 2x", peak)
+			if demand.Peak, err = strconv.ParseFloat(strings.TrimSuffix(peak, "x"), 64); err != nil || !(demand.Peak >= 1) || math.IsInf(demand.Peak, 0) {
+				return fmt.Errorf("--peak: %q, want a multiple of the rate, at least 1x, as 2x", peak)
 			}
 			if demand.SLO, err = capacity.ParseSLO(slo); err != nil {
 				return fmt.Errorf("--%w", err)
@@ -48,6 +49,7 @@ and load with a rate; all on the same kind of machine and store.`,
 	f.StringVar(&peak, "peak", peak, "the highest rate, as a multiple of that")
 	f.StringVar(&slo, "slo", "p99=20ms", "what is promised, at the peak too")
 	f.Var(&p99Flag{slo: &slo}, "p99", "the same as --slo p99=…")
+	cmd.MarkFlagsMutuallyExclusive("slo", "p99") // one would win, and nobody knew which
 	f.DurationVar(&demand.Retention, "retention", 24*time.Hour, "how long finished sagas are kept")
 	f.StringArrayVar(&from, "from", nil, "result directories; those that follow without a flag, too")
 	f.BoolVar(&a.json, "json", false, "print the plan as JSON")

@@ -90,6 +90,7 @@ func (a *app) newProgress(cfg *trial.Config) *progress {
 	p := &progress{display: a.newDisplay()}
 	cfg.Status = p.status
 	cfg.Load.Progress = p.show
+	cfg.Watch = p.moment
 	return p
 }
 
@@ -100,7 +101,7 @@ func (p *progress) status(doing string) {
 
 func (p *progress) show(now load.Progress) {
 	before, _ := p.current()
-	if now.WarmingUp != before.WarmingUp {
+	if now.WarmingUp != before.WarmingUp || now.Elapsed < before.Elapsed {
 		p.endBar()
 		p.said = 0
 	}

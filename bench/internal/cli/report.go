@@ -76,10 +76,12 @@ func (a *app) merge(dirs []string, markdown bool) error {
 		if err := makeOut(a.out); err != nil {
 			return err
 		}
-		if err := report.MergeFiles(a.out, dirs...); err != nil {
-			return err
+		err := report.MergeFiles(a.out, dirs...)
+		if err == nil {
+			err = report.Write(a.out, s)
 		}
-		if err := report.Write(a.out, s); err != nil {
+		if err != nil {
+			_ = os.RemoveAll(a.out) // half a result is none
 			return err
 		}
 	}

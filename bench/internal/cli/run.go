@@ -107,6 +107,11 @@ func (a *app) child(driver string) (trial.Child, error) {
 
 // try makes a trial, shows its progress and prints its result.
 func (a *app) try(cfg trial.Config, run func(trial.Config) (report.Summary, error)) error {
+	stop, err := a.serveMetrics(&cfg.Load)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	progress := a.newProgress(&cfg)
 	summary, err := run(cfg)
 	progress.done()
@@ -161,9 +166,12 @@ func (a *app) trialConfig(driver string) (trial.Config, error) {
 	return cfg, cfg.Scenario.Validate()
 }
 
+// programWords are how the program is called where a command is shown.
+const programWords = "go run bench/main.go"
+
 // command is what was typed, without secrets.
 func (a *app) command() string {
-	words := []string{"go run bench/main.go"}
+	words := []string{programWords}
 	for i, arg := range a.args {
 		arg = open.Redact(arg)
 		if setting, ok := strings.CutPrefix(arg, "--"+setFlag+"="); ok {

@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	vegeta "github.com/tsenart/vegeta/v12/lib"
+
+	"sagabench/store"
 )
 
 // serverVariable makes this test binary the server of BenchmarkRun.
@@ -91,4 +94,23 @@ func cpuTime(b *testing.B) time.Duration {
 	var r syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &r))
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// BenchmarkMeter gives what counting and recording one result costs the goroutine that
+// takes them.
+func BenchmarkMeter(b *testing.B) {
+	for _, arrival := range []Arrival{ArrivalConstant, ArrivalPoisson} {
+		b.Run(string(arrival), func(b *testing.B) {
+			began := time.Now()
+			s := Config{Arrival: arrival, Seed: 1}.schedule(Constant(MaxRate), 24*time.Hour)
+			m := newMeter(1, began, s)
+			due := s.arrivals()
+			r := vegeta.Result{Latency: time.Millisecond}
+			for b.Loop() {
+				r.Timestamp = began.Add(due.due(r.Seq))
+				m.add(&r, store.StatusSucceeded, "")
+				r.Seq++
+			}
+		})
+	}
 }

@@ -206,6 +206,8 @@ func TestRun_OpenLoopSendsAtTheRateToAllTargets(t *testing.T) {
 	l := res.Load()
 	require.Equal(t, report.Open, l.Mode)
 	require.InDelta(t, 333.3, *l.OfferedPerS, 0)
+	require.Equal(t, "333.3/s", l.Profile)
+	require.Equal(t, "constant", l.Arrival)
 	require.NotNil(t, l.Late)
 	require.NotNil(t, l.Dropped)
 }

@@ -44,6 +44,7 @@ func newMeter(inFlight int, began time.Time, s *schedule) *meter {
 	}
 	if s != nil {
 		m.res.mode, m.schedule, m.arrivals = report.Open, s, s.arrivals()
+		m.res.profile, m.res.arrival = s.profile, s.arrival
 	}
 	return m
 }

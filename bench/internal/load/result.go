@@ -39,6 +39,8 @@ type Result struct {
 	mode     string
 	inFlight int
 	offered  *float64
+	profile  Profile // open loop
+	arrival  Arrival // likewise
 }
 
 // Sagas is how many were acknowledged in the measured part, one way or the
@@ -65,6 +67,7 @@ func (r Result) Load() report.Load {
 	}
 	if r.mode == report.Open {
 		l.Late, l.Dropped = &r.Late, &r.Dropped
+		l.Profile, l.Arrival = r.profile.String(), string(r.arrival)
 	}
 	return l
 }

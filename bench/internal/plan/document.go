@@ -21,7 +21,7 @@ func (p Plan) Document(command string) document.Document {
 	var basis []document.Fact
 	for _, l := range p.Lines {
 		flag := ""
-		if l.Extrapolated {
+		if l.Extrapolated && l.Value != nil {
 			flag = "extrapolated"
 		}
 		table.Rows = append(table.Rows, document.Row{

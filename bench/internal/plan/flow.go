@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -140,7 +141,7 @@ func (s sizing) hostLost(g group) loss {
 		l.line.Caveat = "the lost host's sagas wait on its disk until it is back"
 		l.share, l.words = 1/float64(*g.n), "an app host: its sagas wait on its disk until it is back"
 	}
-	if percent > 100 {
+	if math.Round(percent) > 100 {
 		l.share = 1
 		l.words = fmt.Sprintf("the promise, if it is an app host: the %d left would have %s%% of the load that is known to keep it, at the peak; one host more mends that",
 			*g.n-1, document.Number(percent))

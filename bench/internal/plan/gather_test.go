@@ -75,6 +75,7 @@ func TestMake_SaysWhatMemoryARedisNeeds(t *testing.T) {
 	each := line(t, p.Lines, "memory of each store node")
 	require.InEpsilon(t, 3000*3600*250.0, *each.Value, 1e-3) // finished ones; the others are few
 	require.Equal(t, "more than the 1.00 GB of the measured machine: more nodes, or a shorter retention, need less", each.Caveat)
+	require.Contains(t, p.Warnings, "memory: a store node needs 2.70 GB, "+each.Caveat)
 	require.NoError(t, p.Document("").Check())
 
 	c = searched()

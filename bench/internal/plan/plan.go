@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"sagabench/bench/internal/report"
+	"sagabench/internal/document"
 )
 
 // ErrNoPlan is of measurements that carry no plan, or of a demand that makes no sense.
@@ -104,7 +105,13 @@ func Make(d Demand, results []Result) (Plan, error) {
 	}
 	app, store := s.hosts(), s.nodes()
 	held := s.held(app.each)
-	p.Lines = slices.Concat(app.lines, store.lines, held, s.memoryEach(store, held), s.flows(app.each), app.headroom(), store.headroom())
+	memory := s.memoryEach(store, held)
+	for _, l := range memory {
+		if l.Caveat != "" {
+			p.Warnings = append(p.Warnings, fmt.Sprintf("memory: a store node needs %s GB, %s", document.Number(*l.Value/1e9), l.Caveat))
+		}
+	}
+	p.Lines = slices.Concat(app.lines, store.lines, held, memory, s.flows(app.each), app.headroom(), store.headroom())
 	lost := []loss{s.storeLost(store), s.hostLost(app)}
 	for _, l := range lost {
 		p.Lines = append(p.Lines, l.line)

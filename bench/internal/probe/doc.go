@@ -1,6 +1,7 @@
 // Package probe measures what a run costs: the CPU of the load generator, of
 // the app servers and of the store, and the store's bytes, calls, memory, round
-// trips and fsyncs. It looks at the beginning and at the end of the measured
+// trips and fsyncs; beside it how busy the machine's cores and its network were, and
+// how long callers waited for the store. It looks at the beginning and at the end of the measured
 // part and gives the difference.
 //
 // Where the numbers come from:
@@ -11,7 +12,12 @@
 //	store  INFO of a Redis, local or remote; the status variables of a MariaDB or
 //	       MySQL, the statistics of a PostgreSQL, and the processes of either where
 //	       they run here, those included that end meanwhile
-//	host   the kernel's CPU times of this machine
+//	host   the kernel's CPU times of this machine, and the counters of its network
+//	       interfaces that lead elsewhere
+//
+// How long calls of the store took is what the app servers say. Waits for a row's
+// lock are those that a MariaDB or MySQL adds up when they end; PostgreSQL only shows
+// who waits now, so of it they are not known.
 //
 // What SQL servers do not count: PostgreSQL the bytes and the statements of its
 // clients. Its sessions tell of their syncs late (measured: once a second while

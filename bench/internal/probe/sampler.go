@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -111,6 +112,7 @@ type snapshot struct {
 	app      *float64 // CPU seconds of the app's processes
 	host     *hostTimes
 	links    map[string]link
+	cpus     report.CPUs
 	metrics  *appMetrics
 	failures []error
 }
@@ -127,6 +129,10 @@ func (s *snapshot) readProcesses(ctx context.Context, sampler *Sampler) {
 	links, err := readLinks(ctx, interfaces)
 	s.fail("the network of this machine", err)
 	s.links = links
+	s.cpus = report.CPUs{Load: cpusOf(os.Getpid()), App: cpusOf(sampler.cfg.AppPIDs...)}
+	if pid := sampler.cfg.Store.PID; pid != 0 {
+		s.cpus.Store = cpusOf(pid)
+	}
 	s.at = time.Now()
 	own, err := readOwnUse()
 	s.fail("the CPU of the load generator", err)

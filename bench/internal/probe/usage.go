@@ -38,6 +38,7 @@ type Usage struct {
 	Failures []string        // what could not be measured, and why
 
 	storeOneCore bool // a Redis runs its commands on one core
+	cpus         report.CPUs
 }
 
 // Usage gives the differences between Begin and End.
@@ -48,6 +49,7 @@ func (s *Sampler) Usage() Usage {
 		GCPause:  a.own.gcPause - b.own.gcPause,
 		AppCPU:   difference(b.app, a.app),
 		Timeline: s.moments,
+		cpus:     a.cpus,
 	}
 	load := (a.own.cpu - b.own.cpu).Seconds()
 	u.LoadCPU = &load
@@ -154,6 +156,7 @@ func (u Usage) Evidence() report.Evidence {
 			NetworkShare:     u.NetworkShare,
 		},
 		LoadCoresUsable: runtime.GOMAXPROCS(0),
+		CPUs:            u.cpus,
 		GCPause:         u.GCPause,
 		Failures:        u.Failures,
 	}

@@ -8,30 +8,23 @@ import (
 	"sagabench/internal/document"
 )
 
-// shownRates is how many rates the costs and the resources are shown for.
-const shownRates = 8
+// apart is how far from each other the rates are, relatively, that the costs and the
+// resources are shown for: around the edge there are many that are nearly the same.
+const apart = 0.1
 
 // samples are a measurement each for some rates that the system could follow, the
 // highest included. Of a rate that was measured more than once it is the last.
 func (c Capacity) samples() (names []string, chosen []Measured) {
-	var followed []Measured
-	for _, m := range c.byRate() {
+	for _, m := range slices.Backward(c.byRate()) {
 		if m.Load.Overloaded() || !m.Validity.Valid {
 			continue
 		}
-		if n := len(followed); n > 0 && *followed[n-1].Load.OfferedPerS == *m.Load.OfferedPerS {
-			followed[n-1] = m
-		} else {
-			followed = append(followed, m)
+		if n := len(chosen); n == 0 || *m.Load.OfferedPerS < *chosen[n-1].Load.OfferedPerS*(1-apart) {
+			chosen = append(chosen, m)
 		}
 	}
-	shown := min(len(followed), shownRates)
-	for i := range shown {
-		m := followed[len(followed)-1]
-		if i < shown-1 {
-			m = followed[i*(len(followed)-1)/(shown-1)]
-		}
-		chosen = append(chosen, m)
+	slices.Reverse(chosen)
+	for _, m := range chosen {
 		names = append(names, number(*m.Load.OfferedPerS)+"/s")
 	}
 	return names, chosen
@@ -89,7 +82,8 @@ func (c Capacity) resourcesPart() *document.Part {
 		cells, known := make([]string, len(chosen)), false
 		for i, m := range chosen {
 			cells[i] = item.text(m.Resources)
-			known = known || cells[i] != unknown
+			x := item.of(m.Resources)
+			known = known || x != nil && *x > 0 // nothing waits, nothing is sent: not worth a column
 		}
 		if !known {
 			continue

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"sagabench/bench/internal/usl"
 	"sagabench/internal/document"
 )
 
@@ -216,68 +217,74 @@ func (c Capacity) limitPart() *document.Part {
 
 // scalingPart is throughput over in flight, with the law that was fitted to it.
 func (c Capacity) scalingPart() *document.Part {
-	if len(c.Scaling) == 0 {
+	var points []usl.Point
+	for _, m := range c.Scaling {
+		points = append(points, usl.Point{N: float64(m.Load.InFlight), X: m.Load.AchievedPerS})
+	}
+	return lawPart("in flight", points, c.Scaling, c.Fit, c.NoFit)
+}
+
+// lawPart is throughput over a number of something, with the law that was fitted to
+// the points; point i is of measurement i.
+func lawPart(of string, points []usl.Point, measured []Measured, fit *usl.Fit, noFit string) *document.Part {
+	if len(points) == 0 {
 		return nil
 	}
-	measured := document.Series{Name: "measured", Dots: true}
-	table := document.Table{Corner: "in flight", Columns: []string{"sagas/s", "fitted", "residual", "p50, ms", "p99, ms"}}
-	best := c.Scaling[0]
-	for _, m := range c.Scaling {
-		n, x := float64(m.Load.InFlight), m.Load.AchievedPerS
-		measured.Points = append(measured.Points, document.Point{X: n, Y: x})
-		if x > best.Load.AchievedPerS {
-			best = m
+	dots := document.Series{Name: "measured", Dots: true}
+	table := document.Table{Corner: of, Columns: []string{"sagas/s", "fitted", "residual", "p50, ms", "p99, ms"}}
+	best := points[0]
+	for i, p := range points {
+		dots.Points = append(dots.Points, document.Point{X: p.N, Y: p.X})
+		if p.X > best.X {
+			best = p
 		}
 		fitted, residual := unknown, unknown
-		if c.Fit != nil && x > 0 {
-			if at, known := c.Fit.At(n); known {
-				fitted, residual = number(at.Value), percent((x-at.Value)/x)
+		if fit != nil && p.X > 0 {
+			if at, known := fit.At(p.N); known {
+				fitted, residual = number(at.Value), percent((p.X-at.Value)/p.X)
 			}
 		}
+		latency := measured[i].LatencyMS
 		table.Rows = append(table.Rows, document.Row{
-			Name:  count(int64(m.Load.InFlight)),
-			Cells: []string{number(x), fitted, residual, optional(m.LatencyMS.P50), optional(m.LatencyMS.P99)},
+			Name:  count(int64(p.N)),
+			Cells: []string{number(p.X), fitted, residual, optional(latency.P50), optional(latency.P99)},
 		})
 	}
 	chart := document.Chart{
-		Summary: fmt.Sprintf("Throughput over the number in flight: at most %s sagas/s, with %d.", number(best.Load.AchievedPerS), best.Load.InFlight),
-		X:       document.Axis{Label: "in flight", Scale: document.Log2}, Y: document.Axis{Label: "sagas/s"},
-		Series: []document.Series{measured},
+		Summary: fmt.Sprintf("Throughput over the number %s: at most %s sagas/s, with %s.", of, number(best.X), count(int64(best.N))),
+		X:       document.Axis{Label: of, Scale: document.Log2}, Y: document.Axis{Label: "sagas/s"},
+		Series: []document.Series{dots},
 	}
-	part := &document.Part{Title: "Throughput over in flight", Chart: &chart, Table: &table}
-	if c.Fit == nil {
-		part.Text = append(part.Text, "No law was fitted: "+cmp.Or(c.NoFit, "nobody asked for it")+".")
+	part := &document.Part{Title: "Throughput over " + of, Chart: &chart, Table: &table}
+	if fit == nil {
+		part.Text = append(part.Text, "No law was fitted: "+cmp.Or(noFit, "nobody asked for it")+".")
 		return part
 	}
-	chart.Series = append(chart.Series, c.curve())
+	chart.Series = append(chart.Series, lawSeries(*fit))
 	var f facts
 	f.add("law", "X(n) = λn / (1 + σ(n-1) + κn(n-1)), the Universal Scalability Law")
 	for _, p := range []struct {
-		name, unit             string
-		value, lowest, highest float64
-	}{
-		{"λ, one alone", "/s", c.Fit.Lambda.Value, c.Fit.Lambda.Low, c.Fit.Lambda.High},
-		{"σ, contention", "", c.Fit.Sigma.Value, c.Fit.Sigma.Low, c.Fit.Sigma.High},
-		{"κ, coherence", "", c.Fit.Kappa.Value, c.Fit.Kappa.Low, c.Fit.Kappa.High},
-	} {
-		f.add(p.name, fmt.Sprintf("%s%s (95%%: %s to %s)", number(p.value), p.unit, number(p.lowest), number(p.highest)))
+		name, unit string
+		usl.Estimate
+	}{{"λ, one alone", "/s", fit.Lambda}, {"σ, contention", "", fit.Sigma}, {"κ, coherence", "", fit.Kappa}} {
+		f.add(p.name, fmt.Sprintf("%s%s (95%%: %s to %s)", number(p.Value), p.unit, number(p.Low), number(p.High)))
 	}
-	f.add("R²", fmt.Sprintf("%.3f", c.Fit.R2))
-	if n, x, known := c.Fit.Peak(); known {
-		f.add("peak", fmt.Sprintf("%s sagas/s (95%%: %s to %s) with %s in flight", number(x.Value), number(x.Low), number(x.High), number(n)))
+	f.add("R²", fmt.Sprintf("%.3f", fit.R2))
+	if n, x, known := fit.Peak(); known {
+		f.add("peak", fmt.Sprintf("%s sagas/s (95%%: %s to %s) with %s %s", number(x.Value), number(x.Low), number(x.High), number(n), of))
 	}
 	part.Facts = f
 	return part
 }
 
-// curve is the law over the measured range, and not beyond it.
-func (c Capacity) curve() document.Series {
+// lawSeries is the law over the measured range, and not beyond it.
+func lawSeries(fit usl.Fit) document.Series {
 	s := document.Series{Name: "fitted"}
 	const steps = 60
 	for i := range steps + 1 {
-		n := c.Fit.From * math.Pow(c.Fit.To/c.Fit.From, float64(i)/steps)
-		n = min(max(n, c.Fit.From), c.Fit.To)
-		if at, known := c.Fit.At(n); known && at.Value > 0 {
+		n := fit.From * math.Pow(fit.To/fit.From, float64(i)/steps)
+		n = min(max(n, fit.From), fit.To)
+		if at, known := fit.At(n); known && at.Value > 0 {
 			s.Points = append(s.Points, document.Point{X: n, Y: at.Value})
 		}
 	}

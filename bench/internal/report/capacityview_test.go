@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -108,8 +109,7 @@ func TestCapacityDocument_DoesNotExtrapolate(t *testing.T) {
 	t.Parallel()
 	s := capacityRun(t)
 	fit := *s.Capacity.Fit
-	s.Capacity.Fit = &fit
-	curve := s.Capacity.curve()
+	curve := lawSeries(fit)
 	require.Len(t, curve.Points, 61)
 	require.InDelta(t, fit.From, curve.Points[0].X, 1e-9)
 	require.InDelta(t, fit.To, curve.Points[60].X, 1e-9)
@@ -173,4 +173,24 @@ func TestSideBySide_OfTheLikeHasNothingToSay(t *testing.T) {
 	for _, p := range d.Parts {
 		require.NotEqual(t, "What is not the same", p.Title)
 	}
+}
+
+func TestSideBySide_ShowsHowTheRateGrowsWithAppHosts(t *testing.T) {
+	t.Parallel()
+	text := func(hosts ...int) string {
+		var results []Result
+		for _, n := range hosts {
+			s := closedRun()
+			s.Run.AppHosts, s.Load.AchievedPerS = n, 1000*float64(n)/(1+0.1*float64(n-1))
+			results = append(results, Result{Dir: fmt.Sprintf("hosts-%d", n), Run: &s})
+		}
+		var out bytes.Buffer
+		require.NoError(t, document.Text(&out, SideBySide(results...)))
+		return out.String()
+	}
+	require.NotContains(t, text(1, 1), "Throughput over app hosts")
+	require.Contains(t, text(1, 2), "No law was fitted")
+	six := text(1, 2, 3, 4, 6, 8)
+	require.Contains(t, six, "Throughput over app hosts")
+	require.Regexp(t, `σ, contention +0\.100 `, six)
 }

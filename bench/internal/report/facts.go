@@ -21,6 +21,9 @@ func loadFacts(s Summary) (f facts) {
 	if l.Mode == Open {
 		f.add("open loop", fmt.Sprintf("%s/s offered, %s/s achieved, for %s s, at most %s in flight",
 			optional(l.OfferedPerS), number(l.AchievedPerS), number(s.Run.DurationS), count(int64(l.InFlight))))
+		if l.Changes() || l.Arrival == "poisson" {
+			f.add("", fmt.Sprintf("%s, %s arrivals", l.Profile, l.Arrival))
+		}
 		f.add("late, dropped", fmt.Sprintf("%s sent over %d ms late, %s never sent",
 			optionalCount(l.Late), LateAfter.Milliseconds(), optionalCount(l.Dropped)))
 	} else {

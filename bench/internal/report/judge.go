@@ -21,6 +21,7 @@ type Evidence struct {
 
 	Resources                     // over the measured part
 	LoadCoresUsable int           // cores that the load generator may use
+	CPUs            CPUs          // of its machine
 	GCPause         time.Duration // of the load generator, all pauses together
 
 	StoreSagas *int64   // sagas of the run, warm-up included, by the store's own count

@@ -98,6 +98,9 @@ func (j *judgement) omission() {
 // drift compares the medians of the first and the last third of the intervals:
 // a single bad second moves neither.
 func (j *judgement) drift() {
+	if j.s.Load.Changes() {
+		return // as was asked for
+	}
 	var rates []float64
 	for _, i := range j.e.Intervals {
 		if i.Length >= wholeInterval {
@@ -122,7 +125,7 @@ func median(x []float64) float64 {
 
 func (j *judgement) surroundings() {
 	if j.s.Run.SharedHost {
-		j.warn("shared host: load, app and store share a machine; the rate is relative only, CPU per saga holds better")
+		j.warn("shared host: load, app and store share a machine%s; the rate is relative only, CPU per saga holds better", j.sharedCPUs())
 	}
 	j.others()
 	if steal := j.e.HostSteal; steal != nil && *steal > stealShare {

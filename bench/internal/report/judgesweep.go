@@ -34,6 +34,7 @@ func JudgeSweep(s Summary, e Evidence) Validity {
 
 // The thresholds of JudgeCapacity.
 const (
+	busyShare    = 0.25 // of the measurements that are not valid: too many for the others to be trusted
 	edgeShare    = 0.10 // between the ends of the interval and the rate found
 	fallShare    = 0.20 // of a median that is higher at a lower rate
 	fallLeastMS  = 0.2
@@ -59,6 +60,15 @@ func (j *judgement) edge(c Capacity) {
 		if !m.Validity.Valid && m.Kept != nil && (rate == nil || *m.Load.OfferedPerS < *rate*(1+edgeShare)) {
 			j.refuse("at %s/s: %s; the system may carry more than was found", number(*m.Load.OfferedPerS), m.Why)
 		}
+	}
+	late := 0
+	for _, m := range c.Steps {
+		if !m.Validity.Valid {
+			late++
+		}
+	}
+	if float64(late) > busyShare*float64(len(c.Steps)) {
+		j.refuse("busy machine: the load generator was late in %d of %d measurements, whatever the rate; give it a machine that does nothing else", late, len(c.Steps))
 	}
 	switch {
 	case rate == nil:

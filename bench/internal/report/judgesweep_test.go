@@ -35,18 +35,30 @@ func TestJudgeCapacity(t *testing.T) {
 		want  string // the first of the warnings that were not there
 	}{
 		"generator at the edge": {
-			func(c *Capacity) { c.Steps[2].Validity, c.Steps[2].Why = late, late.Warnings[0] }, true, "",
+			func(c *Capacity) {
+				c.Steps = append(c.Steps, c.Steps[0])
+				c.Steps[2].Validity, c.Steps[2].Why = late, late.Warnings[0]
+			}, true, "",
 		},
 		"generator is the edge": {
 			func(c *Capacity) {
 				c.RatePerS, c.LowPerS, c.HighPerS = ptr(1080.0), ptr(1000.0), ptr(1150.0)
+				c.Steps = append(c.Steps, c.Steps[0])
 				c.Steps[2].Validity, c.Steps[2].Why = late, late.Warnings[0]
 			}, false, "at 1,100/s: late load generator: 500 of 10,000; the system may carry more than was found",
 		},
 		"generator, tried again": {
 			func(c *Capacity) {
-				c.Steps[2].Validity, c.Steps[2].Kept = late, nil
+				c.Steps = append(c.Steps, c.Steps[2])
+				c.Steps[3].Validity, c.Steps[3].Kept = late, nil
 			}, true, "",
+		},
+		"generator, again and again": {
+			func(c *Capacity) {
+				c.Steps = append(c.Steps, c.Steps[2], c.Steps[2])
+				c.Steps[3].Validity, c.Steps[3].Kept = late, nil
+				c.Steps[4].Validity, c.Steps[4].Kept = late, nil
+			}, false, "busy machine: the load generator was late in 2 of 5 measurements, whatever the rate; give it a machine that does nothing else",
 		},
 		"no edge": {
 			func(c *Capacity) { c.HighPerS = nil }, true,

@@ -172,12 +172,22 @@ func (m merge) summary() (Summary, Recording, error) {
 func (m merge) run() Run {
 	r := m.hosts[0].Run.Run
 	var commands []string
+	driven, known := map[string]bool{}, true
 	for _, h := range m.hosts {
+		targets := targetsOf(h.Run.Run.Command)
+		known = known && len(targets) > 0
+		for _, target := range targets {
+			driven[target] = true
+		}
 		if h.Run.Run.Started.Before(r.Started) {
 			r.Started, r.ID = h.Run.Run.Started, h.Run.Run.ID
 		}
 		r.SharedHost = r.SharedHost || h.Run.Run.SharedHost
 		commands = append(commands, h.Run.Run.Command)
+	}
+	r.AppHosts = 0
+	if known {
+		r.AppHosts = len(driven)
 	}
 	r.ID += "-merged"
 	r.DurationS = round(m.common.length().Seconds())
@@ -214,7 +224,20 @@ func (m merge) load() Load {
 		acknowledged += h.acknowledged(m.common)
 	}
 	l.AchievedPerS = round(acknowledged / m.common.length().Seconds())
+	l.Profile, l.Arrival = m.each(func(l Load) string { return l.Profile }), m.each(func(l Load) string { return l.Arrival })
 	return l
+}
+
+// each is what all hosts have in common, or else that of each, one after another.
+func (m merge) each(of func(Load) string) string {
+	var all []string
+	for _, h := range m.hosts {
+		all = append(all, of(h.Run.Load))
+	}
+	if allSame(all) {
+		return all[0]
+	}
+	return strings.Join(all, " + ")
 }
 
 // plus is nil when either is.

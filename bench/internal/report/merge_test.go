@@ -104,6 +104,7 @@ func TestMerge_AddsUpWhatTheHostsDid(t *testing.T) {
 	require.Nil(t, s.Timeline[4].P99MS, "percentiles are never averaged")
 	require.Equal(t, 4, s.Environment.Cores)
 	require.Equal(t, "bench load --target http://a,http://b --in-flight 64 # on 2 hosts at once", s.Run.Command)
+	require.Equal(t, 2, s.Run.AppHosts, "both drove the same two")
 }
 
 func TestMerge_CountsTheStoreOnce(t *testing.T) {

@@ -1,6 +1,9 @@
 package report
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Schema is the version of the keys below.
 const Schema = 1
@@ -29,6 +32,7 @@ type Run struct {
 	Store      Store     `json:"store"`
 	Scenario   Scenario  `json:"scenario"`
 	Topology   string    `json:"topology"`    // what ran where, in words
+	AppHosts   int       `json:"app_hosts"`   // servers that the load went to; 0: not known
 	SharedHost bool      `json:"shared_host"` // load, app or store shared a machine
 	Commit     *string   `json:"commit"`      // of this program
 }
@@ -69,7 +73,9 @@ const (
 type Load struct {
 	Mode         string           `json:"mode"`
 	InFlight     int              `json:"in_flight"`      // closed: kept in flight; open: the most allowed
-	OfferedPerS  *float64         `json:"offered_per_s"`  // null in a closed loop
+	Profile      string           `json:"profile"`        // rate that each load host was asked for, as 500/s, 100/s,200/s or 100/s..2000/s; empty in a closed loop
+	Arrival      string           `json:"arrival"`        // constant or poisson; empty in a closed loop
+	OfferedPerS  *float64         `json:"offered_per_s"`  // on average; null in a closed loop
 	AchievedPerS float64          `json:"achieved_per_s"` // acknowledged sagas
 	Requests     int64            `json:"requests"`
 	Errors       int64            `json:"errors"` // a saga rolled back as asked is none
@@ -130,6 +136,17 @@ type Environment struct {
 	Go       string            `json:"go"`
 	Governor *string           `json:"governor"` // of CPU frequency; null: not readable
 	Versions map[string]string `json:"versions"` // of what took part
+}
+
+// steps and ramps are what a profile is written with that changes.
+const (
+	steps = ","
+	ramps = ".."
+)
+
+// Changes reports whether the offered rate was to change.
+func (l Load) Changes() bool {
+	return strings.Contains(l.Profile, steps) || strings.Contains(l.Profile, ramps)
 }
 
 // overloadedBelow is the share of the offered rate that has to be achieved for

@@ -22,9 +22,9 @@ func TestLaw_RateForIsTheInverseOfLatency(t *testing.T) {
 func TestLaw_SimulationFollowsTheTheory(t *testing.T) {
 	t.Parallel()
 	law := simserver.Law{PerS: 1000}
-	served := law.Simulate(700, 2000*time.Second, 1)
-	require.InEpsilon(t, 700*2000, len(served), 0.01)
-	require.Equal(t, served, law.Simulate(700, 2000*time.Second, 1))
+	served := law.Simulate(500, 1000*time.Second, 1)
+	require.InEpsilon(t, 500*1000, len(served), 0.01)
+	require.Equal(t, served, law.Simulate(500, 1000*time.Second, 1))
 	latencies := make([]time.Duration, len(served))
 	for i, s := range served {
 		latencies[i] = s.Latency()
@@ -32,7 +32,7 @@ func TestLaw_SimulationFollowsTheTheory(t *testing.T) {
 	slices.Sort(latencies)
 	for _, quantile := range []float64{0.5, 0.9, 0.99} {
 		got := latencies[int(quantile*float64(len(latencies)))]
-		require.InEpsilon(t, law.Latency(700, quantile).Seconds(), got.Seconds(), 0.03, quantile)
+		require.InEpsilon(t, law.Latency(500, quantile).Seconds(), got.Seconds(), 0.03, quantile)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 )
 
 // Measure makes one measurement of a sweep. Its error says that the sweep cannot go
-// on; what was measured until then is in the result all the same, unless nothing
-// was.
+// on, or that nothing was measured; what was until then is in the result all the
+// same.
 type Measure func(ctx context.Context, shape load.Config) (report.Measured, error)
 
 // Sweep starts a bench server on the store, as Run does, and has it measured many
@@ -43,7 +43,7 @@ const stepsDir = "steps"
 // series is a sweep under way.
 type series struct {
 	*trial
-	dirs            []string // of the measurements that acknowledged sagas
+	dirs            []string // of the measurements that began
 	tried, measured int
 	requests        int64
 	errors          int64
@@ -57,9 +57,13 @@ func (s *series) measure(ctx context.Context, shape load.Config) (report.Measure
 	shape.Dir = dir
 	began := time.Now()
 	m, err := s.trial.measure(ctx, shape)
-	if m.load.Acknowledged > 0 { // also of a warm-up that was all there was
+	if _, missing := os.Stat(filepath.Join(dir, report.FileAcknowledged)); missing == nil {
 		s.dirs = append(s.dirs, dir)
-		s.acknowledged += m.load.Acknowledged
+		s.acknowledged += m.load.Acknowledged // those of a warm-up too, if that was all there was
+	}
+	err = errors.Join(err, context.Cause(ctx))
+	if m.load.Elapsed == 0 && err == nil {
+		err = errors.New("nothing was measured")
 	}
 	if m.load.Elapsed == 0 {
 		return report.Measured{}, err
@@ -79,7 +83,7 @@ func (s *series) measure(ctx context.Context, shape load.Config) (report.Measure
 		Resources:   e.Resources,
 	}
 	one.Validity = report.JudgeMeasured(one, e, s.shared)
-	return one, errors.Join(err, context.Cause(ctx))
+	return one, err
 }
 
 // finish audits the store and judges what all measurements have in common.

@@ -40,6 +40,8 @@ type Config struct {
 	Fill     int64           // finished sagas that Run puts into the store before
 	StorePID int             // of the store's server, where it is known; 0: looked for, if it is on this machine
 	Status   func(string)    // told what is being done; may be nil
+
+	Watch func(report.Moment) // told what was used in each second of a measured part; may be nil
 }
 
 // trial is a run under way.
@@ -97,7 +99,7 @@ func (t *trial) inspect(ctx context.Context) (err error) {
 func (t *trial) aim(servers []string) error {
 	t.started = time.Now()
 	t.probe.Every, t.probe.Timeout = probe.Default().Every, probe.Default().Timeout
-	t.probe.AppToken = t.cfg.Token
+	t.probe.AppToken, t.probe.Watch = t.cfg.Token, t.cfg.Watch
 	if t.target != nil {
 		t.probe.Store = t.storeServer()
 	}
@@ -175,7 +177,7 @@ func (t *trial) summary(ctx context.Context, elapsed time.Duration) report.Summa
 		Run: report.Run{
 			ID: t.cfg.ID, Started: t.started, DurationS: elapsed.Seconds(), Command: t.cfg.Command,
 			Store: t.storeSummary(t.before), Scenario: report.Scenario(t.cfg.Scenario),
-			Topology: t.topology, SharedHost: t.shared, Commit: probe.Commit(ctx),
+			Topology: t.topology, AppHosts: len(t.targets), SharedHost: t.shared, Commit: probe.Commit(ctx),
 		},
 		Environment: probe.Environment(ctx),
 	}

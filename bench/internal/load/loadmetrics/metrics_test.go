@@ -158,3 +158,12 @@ func TestServe_EndsWithItsConnections(t *testing.T) {
 	_, err = http.Get(url)
 	require.Error(t, err)
 }
+
+// BenchmarkMetrics gives what being watched costs a request.
+func BenchmarkMetrics(b *testing.B) {
+	m := loadmetrics.New()
+	for b.Loop() {
+		m.Sends()
+		m.Answered(load.Answer{Outcome: store.StatusSucceeded, Latency: 2 * time.Millisecond, Service: time.Millisecond})
+	}
+}

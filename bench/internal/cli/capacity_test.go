@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"sagabench/bench/internal/report"
+	"sagabench/deploy/lab"
+)
+
+// shortSearch takes seconds. A median needs few requests.
+var shortSearch = []string{"--slo", "p50=200ms", "--duration", "100ms", "--warmup", "50ms", "--payload", "10"}
+
+func capacityOf(t *testing.T, stdout string) report.CapacitySummary {
+	t.Helper()
+	var s report.CapacitySummary
+	require.NoError(t, json.Unmarshal([]byte(stdout), &s))
+	return s
+}
+
+// How high the rate is, and whether the load generator was in time, depends on what else
+// this machine does; what is written down does not.
+func TestCapacity_FindsARate(t *testing.T) {
+	t.Parallel()
+	server := lab.TestRedis(t, lab.RedisConfig{})
+	p := newProgram(t)
+	got := p.run(append([]string{"capacity", server.URL(), "--json", "--out", "found"}, shortSearch...)...)
+	require.Contains(t, []int{exitOK, exitInvalid}, got.code, got.stderr)
+	requireKeysOf(t, "capacity", got.stdout)
+	s := capacityOf(t, got.stdout)
+	require.Equal(t, got.code == exitOK, s.Validity.Valid, s.Validity.Warnings)
+	require.Equal(t, "redis", s.Run.Store.Driver)
+	require.Positive(t, s.Check.Acknowledged)
+	require.Equal(t, s.Check.Acknowledged, *s.Check.Terminal)
+	require.Zero(t, *s.Check.Lost+*s.Check.BothOutcomes+*s.Check.Uncompensated+*s.Check.Unfinished)
+	require.Len(t, s.Capacity.Scaling, 10)
+	require.Equal(t, 512, s.Capacity.Scaling[9].Load.InFlight)
+	require.NotEmpty(t, s.Capacity.Steps)
+	require.NotNil(t, s.Capacity.Again)
+	require.Contains(t, got.stderr, "closed loops with 1 to 512 in flight")
+	require.Contains(t, got.stderr, "the result is in found")
+
+	require.Equal(t, []string{"found"}, p.files())
+	dir := filepath.Join(p.dir, "found")
+	requireFiles(t, dir, report.FilePage, report.FileMarkdown, "steps", report.FileSummary)
+	steps, err := filepath.Glob(filepath.Join(dir, "steps", "*", "*"))
+	require.NoError(t, err)
+	require.Len(t, steps, len(s.Capacity.Steps)+11, "a histogram of each")
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
+	require.Zero(t, client.DBSize(t.Context()).Val(), "the keys of the search are gone")
+
+	shown := p.run("report", "found")
+	require.Equal(t, exitOK, shown.code, shown.stderr)
+	headline := firstLine(shown.stdout)
+	if s.Validity.Valid {
+		require.Contains(t, headline, "on redis (D0: nothing on disk)")
+		require.Contains(t, headline, "p50 ≤ 200 ms")
+	} else {
+		require.Contains(t, headline, "NOT VALID")
+	}
+	requirePages(t, dir, headline)
+	beside := p.run("report", "found", written(t, nil))
+	require.Equal(t, "2 results side by side", firstLine(beside.stdout), beside.stderr)
+
+	again := p.run("capacity", server.URL(), "--out", "found")
+	require.Equal(t, exitError, again.code)
+	require.Contains(t, again.stderr, "found is not empty")
+	for _, other := range [][]string{{"compare", "found", "found"}, {"report", "--merge", "found", "found"}} {
+		refused := p.run(other...)
+		require.Equal(t, exitError, refused.code)
+		require.Equal(t, []string{"found"}, p.files())
+	}
+
+	believe(t, dir)
+	planned := p.run("plan", "--rate", "10/s", "--slo", "p50=200ms", "--from", "found")
+	require.Equal(t, exitOK, planned.code, planned.stderr)
+	require.Contains(t, firstLine(planned.stdout), "(redis) for 10.0 sagas/s, with p50 ≤ 200 ms")
+}
+
+// believe makes a result valid, and its lowest rate one that kept the promise: what
+// follows does not test the machine.
+func believe(t *testing.T, dir string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, report.FileSummary))
+	require.NoError(t, err)
+	s := capacityOf(t, string(text))
+	s.Validity.Valid = true
+	for i := range s.Capacity.Steps {
+		m := &s.Capacity.Steps[i]
+		m.Validity.Valid, m.LatencyMS.P50, m.Load.AchievedPerS = true, ptr(1.0), *m.Load.OfferedPerS
+	}
+	text, err = json.Marshal(s)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, report.FileSummary), text, 0o666))
+}
+
+// Ctrl-C ends a search early, with what it has, and leaves nothing running.
+func TestCapacity_Interrupted(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{"redis": {"redis", "--start"}, "pebble": {"pebble"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProgram(t)
+			cmd := p.command(append(append([]string{"capacity"}, args...), "--duration", "1h", "--json", "--out", "found")...)
+			stdout, stderr := newLines(), newLines()
+			cmd.Stdout, cmd.Stderr = stdout, stderr
+			require.NoError(t, cmd.Start())
+			_, err := stderr.find(soon(t), "1 in flight: ")
+			require.NoError(t, err)
+			children := childrenOf(t, cmd.Process.Pid)
+			require.Len(t, children, len(args), "the bench server, and that of the store")
+			require.NoError(t, cmd.Process.Signal(os.Interrupt))
+			require.Error(t, cmd.Wait())
+			require.Equal(t, exitInvalid, cmd.ProcessState.ExitCode(), stderr)
+			for _, pid := range children {
+				require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
+			}
+
+			s := capacityOf(t, stdout.String())
+			require.Contains(t, s.Validity.Warnings[0], "incomplete: interrupted")
+			require.NotEmpty(t, s.Capacity.Scaling)
+			require.Contains(t, stdout.String(), `"steps": []`)
+			require.NotEmpty(t, s.Capacity.NoFit)
+			require.Zero(t, *s.Check.Lost)
+			requireFiles(t, filepath.Join(p.dir, "found"), report.FilePage, report.FileMarkdown, "steps", report.FileSummary)
+			shown := p.run("report", "found")
+			require.Contains(t, firstLine(shown.stdout), "NOT VALID")
+		})
+	}
+}
+
+func TestCapacity_RefusesWrongInput(t *testing.T) {
+	t.Parallel()
+	full := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(full, "something"), nil, 0o666))
+	searched := func(args ...string) []string { return append([]string{"capacity", "pebble"}, args...) }
+	for name, tt := range map[string]struct {
+		args []string
+		says string
+	}{
+		"no store":         {[]string{"capacity"}, "want one store"},
+		"unknown store":    {[]string{"capacity", "mongodb"}, `"mongodb" is none: want pebble`},
+		"unreachable":      {[]string{"capacity", "redis://:topsecret@127.0.0.1:1"}, "redis at 127.0.0.1:1: dial"},
+		"nothing to start": {searched("--start"), "--start: pebble has no server"},
+		"set, no start":    {[]string{"capacity", "redis", "--set", "save="}, "--set: it is for a server that --start starts"},
+		"slo of nothing":   {searched("--slo", ""), "--slo: "},
+		"slo of errors":    {searched("--slo", "errors=1%"), `--slo: "errors=1%" bounds no latency, as p99=20ms does`},
+		"slo, errors":      {searched("--slo", "p99=20ms,errors=101%"), `--slo: errors="101%", want a share of the requests`},
+		"slo, percentile":  {searched("--slo", "p98=20ms"), "want one of p50, p90, p95, p99, p99.9, p99.99 and errors"},
+		"slo, time":        {searched("--slo", "p99=20"), `--slo: p99="20", want a time, as 20ms`},
+		"slo, below 0":     {searched("--slo", "p99=-1ms"), "want a time, as 20ms"},
+		"no duration":      {searched("--duration", "0s"), "--duration: 0s, must be more than 0"},
+		"bad duration":     {searched("--duration", "long"), "--duration"},
+		"warmup":           {searched("--warmup", "-1s"), "--warmup: -1s, must not be negative"},
+		"arrival":          {searched("--arrival", "bursts"), `arrival: "bursts", must be constant or poisson`},
+		"steps":            {searched("--steps", "0"), "steps: 0, must be 1 to 1000"},
+		"branches":         {searched("--branches", "some"), `branches: "some"`},
+		"payload":          {searched("--payload", "-1"), "payload: -1"},
+		"fail":             {searched("--fail", "2"), "fail: 2"},
+		"metrics":          {searched("--metrics", "nonsense"), "--metrics: "},
+		"rate":             {searched("--rate", "100/s"), "--rate"},
+		"out not empty":    {searched("--out", full), full + " is not empty"},
+		"out is a file":    {searched("--out", filepath.Join(full, "something")), "something"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			requireRefused(t, tt.args, tt.says)
+		})
+	}
+}

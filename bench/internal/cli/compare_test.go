@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/bench/internal/compare"
+	"sagabench/bench/internal/report"
+)
+
+func comparisonOf(t *testing.T, stdout string) comparison {
+	t.Helper()
+	var c comparison
+	require.NoError(t, json.Unmarshal([]byte(stdout), &c))
+	return c
+}
+
+func TestCompare_RunsVariantsInTurns(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	got := p.run("compare", "redis --start --set requirepass=topsecret", "pebble --payload 100", "--pairs", "2",
+		"--duration", "300ms", "--warmup", "100ms", "--in-flight", "4", "--gate", "app_cpu_us<=+5%", "--json", "--out", "compared")
+	require.Contains(t, []int{exitOK, exitInvalid}, got.code, got.stderr)
+	requireKeysOf(t, "compare", got.stdout)
+	require.NotContains(t, got.stdout+got.stderr, "topsecret")
+	c := comparisonOf(t, got.stdout)
+	require.Equal(t, got.code == exitOK, c.Validity.Valid, c.Validity.Warnings)
+	require.Equal(t, 2, c.Compare.Pairs)
+	require.Len(t, c.Compare.A.Runs, 2)
+	require.Equal(t, "go run bench/main.go run redis --start --set 'requirepass=***'", c.Compare.A.Command)
+	require.Equal(t, []string{"redis", "pebble"}, []string{c.Compare.A.Store.Driver, c.Compare.B.Store.Driver})
+	require.Contains(t, strings.Join(c.Compare.NotRanked, "\n"), "too few runs: 2 of each, 5 are needed")
+	require.Contains(t, strings.Join(c.Compare.NotRanked, "\n"), "unlike durability")
+	require.Equal(t, compare.CannotTell, c.Gates[0].Outcome)
+	require.Contains(t, c.Run.Command, `'pebble --payload 100' --pairs 2`)
+	require.Zero(t, *c.Check.Lost)
+	turns := strings.Index(got.stderr, "pair 1 of 2, A: redis --start")
+	for _, next := range []string{"pair 1 of 2, B: pebble --payload 100", "pair 2 of 2, B:", "pair 2 of 2, A:"} {
+		at := strings.Index(got.stderr, next)
+		require.Greater(t, at, turns, next)
+		turns = at
+	}
+
+	require.Equal(t, []string{"compared"}, p.files())
+	dir := filepath.Join(p.dir, "compared")
+	requireFiles(t, dir, report.FilePage, report.FileMarkdown, runsDir, report.FileSummary)
+	requireFiles(t, filepath.Join(dir, runsDir), "01-a", "01-b", "02-a", "02-b")
+	one, _, err := report.Read(filepath.Join(dir, runsDir, "02-b"))
+	require.NoError(t, err)
+	require.Equal(t, 100, one.Run.Scenario.Payload)
+	require.Equal(t, 4, one.Load.InFlight)
+	require.NoDirExists(t, filepath.Join(dir, runsDir, "02-b", "store"))
+
+	// The same from the results of the runs.
+	again := p.run("compare", "compared/runs/01-a,compared/runs/02-a", "compared/runs/01-b,compared/runs/02-b", "--json")
+	require.Equal(t, got.code, again.code, again.stderr)
+	require.Equal(t, c.Compare.Metrics, comparisonOf(t, again.stdout).Compare.Metrics)
+}
+
+func TestCompare_Results(t *testing.T) {
+	t.Parallel()
+	d0 := func(s *report.Summary) { s.Run.Store.Durability = "D0" }
+	for name, tt := range map[string]struct {
+		pairs   int
+		factor  float64 // of the CPU per saga of B
+		changeB func(*report.Summary)
+		gate    string
+		code    int
+		outcome compare.Outcome
+		says    string // the headline, in part
+	}{
+		"a gate is broken":   {5, 1.2, nil, "store_cpu_us<=+5%", exitGate, compare.Broken, "B against A: store CPU per saga higher by 20"},
+		"a gate is kept":     {5, 1.2, nil, "store_cpu_us<=+30%", exitOK, compare.Kept, "B against A: store CPU per saga higher by 20"},
+		"no difference":      {5, 1, nil, "app_cpu_us<=+5%", exitOK, compare.Kept, "No difference shown between A and B"},
+		"a gate on too few":  {1, 2, nil, "store_cpu_us<=+5%", exitOK, compare.CannotTell, "Not ranked: too few runs"},
+		"unlike durability":  {5, 1.2, d0, "store_cpu_us<=+5%", exitOK, compare.CannotTell, "Not ranked: unlike durability: that of A is D3, that of B is D0"},
+		"one is not valid":   {5, 1.2, func(s *report.Summary) { s.Validity.Valid = false }, "store_cpu_us<=+5%", exitInvalid, compare.CannotTell, "NOT VALID"},
+		"the other way":      {5, 0.8, nil, "store_cpu_us>=-5%", exitGate, compare.Broken, "store CPU per saga lower by "},
+		"nothing to look at": {5, 1.2, nil, "store_fsyncs<=+5%", exitOK, compare.CannotTell, "B against A"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProgram(t)
+			a, b := pairs(t, tt.pairs, tt.factor, tt.changeB)
+			got := p.run("compare", a, b, "--gate", tt.gate, "--out", "compared")
+			require.Equal(t, tt.code, got.code, got.stderr+got.stdout)
+			require.Contains(t, firstLine(got.stdout), tt.says)
+			require.Contains(t, got.stdout, string(tt.outcome))
+			dir := filepath.Join(p.dir, "compared")
+			requireFiles(t, dir, report.FilePage, report.FileMarkdown, report.FileSummary)
+			requirePages(t, dir, tt.says)
+			text, err := os.ReadFile(filepath.Join(dir, report.FileSummary))
+			require.NoError(t, err)
+			c := comparisonOf(t, string(text))
+			require.Equal(t, tt.outcome, c.Gates[0].Outcome, c.Gates[0].Evidence)
+			require.Equal(t, int64(2*tt.pairs*12_000), c.Check.Acknowledged)
+
+			bare := newProgram(t)
+			without := bare.run("compare", a, b)
+			require.Empty(t, bare.files(), "nothing is written that was not asked for")
+			require.NotContains(t, without.stdout, "Gates")
+		})
+	}
+}
+
+// Ctrl-C keeps the pairs that were made.
+func TestCompare_Interrupted(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	cmd := p.command("compare", "pebble", "pebble", "--duration", "100ms", "--warmup", "0s", "--pairs", "1000", "--json", "--out", "compared")
+	stdout, stderr := newLines(), newLines()
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	require.NoError(t, cmd.Start())
+	_, err := stderr.find(soon(t), "pair 2 of 1000, A")
+	require.NoError(t, err)
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	require.Error(t, cmd.Wait())
+	require.Equal(t, exitInvalid, cmd.ProcessState.ExitCode(), stderr)
+	c := comparisonOf(t, stdout.String())
+	require.Regexp(t, `^incomplete: interrupted in pair \d+ of 1000$`, c.Validity.Warnings[0])
+	require.Positive(t, c.Compare.Pairs)
+	requireFiles(t, filepath.Join(p.dir, "compared"), report.FilePage, report.FileMarkdown, runsDir, report.FileSummary)
+}
+
+func TestCompare_InterruptedBeforeThereIsAPair(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	cmd := p.command("compare", "pebble", "pebble", "--duration", "1h", "--warmup", "0s", "--out", "compared")
+	stderr := newLines()
+	cmd.Stderr = stderr
+	require.NoError(t, cmd.Start())
+	_, err := stderr.find(soon(t), "measuring")
+	require.NoError(t, err)
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	require.Error(t, cmd.Wait())
+	require.Equal(t, exitError, cmd.ProcessState.ExitCode(), stderr)
+	require.Equal(t, "bench: interrupted in pair 1 of 5: nothing to compare; what was run is in compared/runs", lastLine(stderr.String()))
+	_, _, err = report.Read(filepath.Join(p.dir, "compared", runsDir, "01-a"))
+	require.NoError(t, err)
+}
+
+// A variant that only fails when it is run is named, and what was run before it kept.
+func TestCompare_AVariantFails(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	got := p.run("compare", "pebble", "redis://:topsecret@127.0.0.1:1", "--duration", "100ms", "--warmup", "0s", "--out", "compared")
+	require.Equal(t, exitError, got.code)
+	require.Contains(t, lastLine(got.stderr), "bench: variant B, in pair 1 of 5: ")
+	require.Contains(t, lastLine(got.stderr), "redis at 127.0.0.1:1: dial")
+	require.Contains(t, lastLine(got.stderr), "what was run is in compared/runs")
+	require.NotContains(t, got.stderr, "topsecret")
+	requireFiles(t, filepath.Join(p.dir, "compared"), runsDir)
+
+	p = newProgram(t)
+	got = p.run("compare", "mongodb", "pebble")
+	require.Equal(t, exitError, got.code)
+	require.Contains(t, lastLine(got.stderr), `bench: variant A, in pair 1 of 5: invalid request: store: "mongodb" is none: want pebble`)
+	require.Empty(t, p.files())
+}
+
+func TestCompare_RefusesWrongInput(t *testing.T) {
+	t.Parallel()
+	one := written(t, nil)
+	full := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(full, "something"), nil, 0o666))
+	for name, tt := range map[string]struct {
+		args []string
+		says string
+	}{
+		"one only":        {[]string{"compare", "pebble"}, "accepts 2 arg(s), received 1"},
+		"unknown gate":    {[]string{"compare", one, one, "--gate", "speed<=5%"}, `--gate: not a gate: "speed<=5%" names no metric; there are achieved_per_s`},
+		"bad gate":        {[]string{"compare", one, one, "--gate", "app_cpu_us<5"}, `--gate: not a gate: "app_cpu_us<5" is not METRIC<=CHANGE%`},
+		"no pairs":        {[]string{"compare", "pebble", "pebble", "--pairs", "0"}, "--pairs: 0, at least 1"},
+		"bad pairs":       {[]string{"compare", "pebble", "pebble", "--pairs", "some"}, "--pairs"},
+		"of each one":     {[]string{"compare", one, "redis://:topsecret@h"}, "two results or two variants"},
+		"empty variant":   {[]string{"compare", "pebble", " "}, "variant B: it is empty: what follows bench run"},
+		"unknown flag, A": {[]string{"compare", "pebble --fast", "pebble"}, "variant A: unknown flag: --fast"},
+		"unknown flag, B": {[]string{"compare", "pebble", "pebble --fast"}, "variant B: unknown flag: --fast"},
+		"bad value, B":    {[]string{"compare", "pebble", "pebble --payload much"}, "variant B: invalid argument"},
+		"two stores":      {[]string{"compare", "pebble", "pebble redis"}, "variant B: want one store"},
+		"no store":        {[]string{"compare", "--", "--start", "pebble"}, "variant A: want one store"},
+		"out not empty":   {[]string{"compare", one, one, "--out", full}, "--out: " + full + " is not empty"},
+		"out, variants":   {[]string{"compare", "pebble", "pebble", "--out", full}, "--out: " + full + " is not empty"},
+		"out is A":        {[]string{"compare", one, one, "--out", one}, "is not empty"},
+		"bad duration":    {[]string{"compare", "pebble", "pebble", "--duration", "long"}, "--duration"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			requireRefused(t, tt.args, tt.says)
+		})
+	}
+	for dir, says := range noResults(t) {
+		requireRefused(t, []string{"compare", one, dir, "--out", "compared"}, says)
+	}
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/bench/internal/plan"
+	"sagabench/bench/internal/report"
+)
+
+// rates are valid runs on Redis at 1,000/s, which keeps p99 ≤ 20 ms, and 2,000/s, which
+// does not.
+func rates(t *testing.T) []string {
+	t.Helper()
+	return []string{written(t, nil), written(t, func(s *report.Summary) {
+		s.Run.ID = "20260101-120100-redis"
+		s.Load.OfferedPerS, s.Load.AchievedPerS, s.Load.Requests = ptr(2000.0), 2000, 20_000
+		s.LatencyMS.P99 = ptr(50.0)
+	})}
+}
+
+func TestPlan_FromRuns(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	args := append([]string{"plan", "--rate", "500/s", "--peak", "2x", "--p99", "20ms", "--retention", "1h"}, append([]string{"--from"}, rates(t)...)...)
+	got := p.run(append(args, "--out", "planned")...)
+	require.Equal(t, exitOK, got.code, got.stderr)
+	headline := firstLine(got.stdout)
+	require.Equal(t, "1 app host and 1 store node (redis) for 500 sagas/s, at the peak 1,000/s, with p99 ≤ 20 ms", headline)
+	require.NotContains(t, got.stdout, "Extrapolated")
+	require.Contains(t, got.stdout, "of 1h at the average rate")
+	require.Contains(t, got.stdout, "measured at 1,000/s (20260101-120000-redis and 1 more)")
+	require.Contains(t, got.stdout, "go run bench/main.go plan --rate 500/s")
+
+	dir := filepath.Join(p.dir, "planned")
+	requireFiles(t, dir, report.FilePage, report.FileMarkdown, report.FileSummary)
+	requirePages(t, dir, headline)
+
+	again := p.run(append(args, "--json")...)
+	require.Equal(t, exitOK, again.code, again.stderr)
+	require.Empty(t, again.stderr)
+	requireKeysOf(t, "plan", again.stdout)
+	written, err := os.ReadFile(filepath.Join(dir, report.FileSummary))
+	require.NoError(t, err)
+	require.Equal(t, string(written), again.stdout)
+	var made plan.Plan
+	require.NoError(t, json.Unmarshal(written, &made))
+	require.InDelta(t, 1000, made.Kept, 0)
+	require.InDelta(t, 2000, *made.Broken, 0)
+	require.Equal(t, []string{"planned"}, p.files())
+
+	got = p.run(append(args, "--out", "planned")...)
+	require.Equal(t, exitError, got.code)
+	require.Contains(t, got.stderr, "--out: planned is not empty")
+}
+
+func TestPlan_SaysWhatIsExtrapolated(t *testing.T) {
+	t.Parallel()
+	got := newProgram(t).run(append([]string{"plan", "--rate", "20000/s"}, rates(t)...)...)
+	require.Equal(t, exitOK, got.code, got.stderr)
+	lines := strings.Split(got.stdout, "\n")
+	require.Contains(t, lines[0], "(redis) for 20,000 sagas/s, with p99 ≤ 20 ms")
+	require.Contains(t, lines[1], "Extrapolated: such a rate was not measured.")
+}
+
+func TestPlan_RefusesWrongInput(t *testing.T) {
+	t.Parallel()
+	results := rates(t)
+	one := results[0]
+	full := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(full, "something"), nil, 0o666))
+	invalid := written(t, func(s *report.Summary) {
+		s.Validity = report.Validity{Warnings: []string{"shared host: load and app", "lost: 3 sagas"}}
+	})
+	closed := written(t, func(s *report.Summary) { s.Load.Mode, s.Load.OfferedPerS = report.Closed, nil })
+	other := written(t, func(s *report.Summary) { s.Run.ID, s.Run.Store.Durability = "other", "D0" })
+	planned := func(args ...string) []string {
+		return append([]string{"plan", "--rate", "500/s", "--from", one}, args...)
+	}
+	for name, tt := range map[string]struct {
+		args []string
+		says string
+	}{
+		"no rate":          {[]string{"plan", one}, `--rate: "", want sagas per time, as 20000/s`},
+		"bad rate":         {[]string{"plan", "--rate", "fast", one}, `--rate: "fast"`},
+		"rate of none":     {[]string{"plan", "--rate", "0/s", one}, `--rate: "0/s"`},
+		"endless rate":     {[]string{"plan", "--rate", "Inf/s", one}, `--rate: "Inf/s"`},
+		"no result":        {[]string{"plan", "--rate", "500/s"}, "--from: which results? bench capacity STORE makes one"},
+		"nowhere":          {planned("no/where"), "no/where: no result of bench run, load or capacity"},
+		"bad peak":         {planned("--peak", "high"), `--peak: "high", want a multiple of the rate, at least 1x`},
+		"peak below":       {planned("--peak", "0.5x"), `--peak: "0.5x"`},
+		"endless peak":     {planned("--peak", "Infx"), `--peak: "Infx"`},
+		"bad p99":          {planned("--p99", "soon"), `--slo: p99="soon", want a time, as 20ms`},
+		"p99 of none":      {planned("--p99", "0s"), "--slo: p99="},
+		"bad slo":          {planned("--slo", "p98=20ms"), "--slo: "},
+		"both slo and p99": {planned("--slo", "p99=20ms", "--p99", "30ms"), "[p99 slo] were all set"},
+		"retention":        {planned("--retention", "-1h"), "--retention: -1h0m0s, must not be negative"},
+		"bad retention":    {planned("--retention", "1 day"), "--retention"},
+		"out not empty":    {planned("--out", full), "--out: " + full + " is not empty"},
+		"twice":            {planned(one), "result 20260101-120000-redis is there twice"},
+		"invalid":          {planned(invalid), "is not valid; its warnings: shared host: load and app; lost: 3 sagas"},
+		"closed loop":      {[]string{"plan", "--rate", "1/s", closed}, "nothing was measured in an open loop"},
+		"unlike":           {planned(other), "of unlike stores, durability, sagas or machines"},
+		"promise not kept": {planned("--p99", "1ms"), "no measured rate kept the service level, not even the lowest, 1,000/s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			requireRefused(t, tt.args, tt.says)
+		})
+	}
+	for dir, says := range noResults(t) {
+		requireRefused(t, planned(dir, "--out", "planned"), says)
+	}
+}

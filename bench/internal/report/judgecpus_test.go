@@ -1,0 +1,55 @@
+package report
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestJudge_SaysWhichCPUsAreShared(t *testing.T) {
+	t.Parallel()
+	for want, cpus := range map[string]CPUs{
+		"share a machine; the rate":                                             {},
+		"machine; the rate is relative":                                         {Load: []int{0, 1}},
+		"machine and its CPUs (0-1); the":                                       {Load: []int{0, 1}, App: []int{0, 1}, Store: []int{0, 1}},
+		"machine and CPUs (load and app 2,4-5, app and store 7); the":           {Load: []int{2, 4, 5}, App: []int{0, 2, 3, 4, 5, 7}, Store: []int{7, 8}},
+		"machine, each on CPUs of its own (load 0, app 1-3, store 5); the rate": {Load: []int{0}, App: []int{1, 2, 3}, Store: []int{5}},
+	} {
+		var s Summary
+		s.Run.SharedHost = true
+		j := judgement{s: s, e: Evidence{CPUs: cpus}}
+		j.surroundings()
+		require.Len(t, j.warnings, 1)
+		require.Contains(t, j.warnings[0], want)
+	}
+}
+
+func TestJudge_ARateThatIsToChangeIsNoDrift(t *testing.T) {
+	t.Parallel()
+	began := time.Unix(0, 0)
+	var e Evidence
+	for i := range 9 {
+		e.Intervals = append(e.Intervals, Interval{Start: began.Add(time.Duration(i) * time.Second), Length: time.Second, Acknowledged: int64(100 * (i + 1))})
+	}
+	for profile, drifts := range map[string]bool{"": true, "500/s": true, "1.5/s": true, "100/s,200/s": false, "100/s..900/s": false} {
+		j := judgement{s: Summary{Load: Load{Profile: profile}}, e: e}
+		j.drift()
+		require.Equal(t, drifts, len(j.warnings) == 1, profile)
+	}
+}
+
+func TestMerge_SaysWhatEachHostOffered(t *testing.T) {
+	t.Parallel()
+	offer := func(profiles ...string) (m merge) {
+		for _, profile := range profiles {
+			var h host
+			h.Run = &Summary{Load: Load{Mode: Open, Profile: profile}}
+			m.hosts = append(m.hosts, h)
+		}
+		return m
+	}
+	profile := func(l Load) string { return l.Profile }
+	require.Equal(t, "100/s", offer("100/s", "100/s").each(profile))
+	require.Equal(t, "100/s + 1/s..2/s", offer("100/s", "1/s..2/s").each(profile))
+}

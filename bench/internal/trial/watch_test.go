@@ -1,0 +1,32 @@
+package trial
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"sagabench/bench/internal/report"
+)
+
+func TestLoad_TellsWhatIsUsedAsItGoesOn(t *testing.T) {
+	t.Parallel()
+	told := make(chan report.Moment, 1)
+	cfg := pitfallConfig(t.TempDir())
+	cfg.Load.Duration = time.Hour
+	cfg.Watch = func(m report.Moment) {
+		select {
+		case told <- m:
+		default:
+		}
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	go func() {
+		defer interrupt()
+		if m := <-told; m.LoadCores == nil {
+			t.Error("nothing is known of the load")
+		}
+	}()
+	s := judged(ctx, t, cfg, serve(t, http.HandlerFunc(acknowledge)), nil)
+	requireInvalid(t, s, "incomplete: interrupted")
+}
