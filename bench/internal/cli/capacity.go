@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"sagabench/bench/internal/capacity"
 	"sagabench/bench/internal/load"
+	"sagabench/bench/internal/plan"
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/trial"
 	"sagabench/bench/internal/usl"
@@ -78,7 +80,7 @@ func (a *app) capacity(ctx context.Context, name string, start starting, cfg cap
 	if progress.bars == nil { // each measurement has its line
 		own.cfg.Load.Progress = nil
 	}
-	s := &capacitySearch{cfg: cfg, load: own.cfg.Load, status: own.cfg.Status, result: report.Capacity{SLO: cfg.SLO}}
+	s := &capacitySearch{cfg: cfg, load: own.cfg.Load, status: own.cfg.Status, result: report.Capacity{SLO: cfg.SLO, Predicted: []report.Predicted{}}}
 	base, err := trial.Sweep(ctx, own.cfg, own.target, own.child, s.run)
 	progress.done()
 	if err != nil {
@@ -92,6 +94,8 @@ func (a *app) capacity(ctx context.Context, name string, start starting, cfg cap
 		Schema: report.Schema, Run: base.Run, Check: base.Check, Environment: base.Environment,
 		Capacity: s.conclude(capacity.Machine{Cores: base.Environment.Cores, Flushers: a.sagaConfig().Commit.Flushers}),
 	}
+	result.Validity = base.Validity
+	foretell(&result)
 	result.Validity = report.JudgeCapacity(base.Validity, result.Capacity)
 	d := result.Document(own.cfg.Dir)
 	if err := write(own.cfg.Dir, result, d); err != nil {
@@ -147,12 +151,44 @@ func (s *capacitySearch) run(ctx context.Context, measure trial.Measure) (err er
 	if c.Steps, err = capacity.Search(ctx, s.cfg, best.Load.AchievedPerS, open); err != nil {
 		return err
 	}
+	if edge := capacity.FindEdge(c.Steps); edge.Rate != nil {
+		middle, err := open(ctx, math.Round(middleShare**edge.Rate), s.cfg.Step)
+		if middle.Load.Requests > 0 {
+			c.Middle = &middle
+		}
+		if err != nil {
+			return err
+		}
+	}
 	s.status("the highest of the closed loops again")
 	again, err := closed(ctx, best.Load.InFlight, s.cfg.ScalingStep)
 	if again.Load.Requests > 0 {
 		c.Again = &again
 	}
 	return err
+}
+
+// middleShare is where a rate is measured to check what the others foretell: between
+// two of those with which a search begins.
+const middleShare = 0.6
+
+// foretell sets what the measurements say of the middle of the range beside what was
+// seen there.
+func foretell(result *report.CapacitySummary) {
+	c := &result.Capacity
+	if c.Middle == nil || !c.Middle.Validity.Valid {
+		return
+	}
+	lines, err := plan.Predict(c.Middle.Load.AchievedPerS, []plan.Result{{Capacity: result}})
+	if err != nil {
+		return // of measurements that carry no plan, which says so itself
+	}
+	r := c.Middle.Resources
+	for i, measured := range []*float64{r.LoadCores, r.AppCores, r.StoreCores, r.StoreFsyncsPerS} {
+		if l := lines[i]; l.Value != nil && measured != nil {
+			c.Predicted = append(c.Predicted, report.Predicted{What: l.What, Unit: l.Unit, Expected: *l.Value, Measured: *measured})
+		}
+	}
 }
 
 // verdict says in a few words how a rate went.

@@ -34,8 +34,22 @@ type Capacity struct {
 	// not come to.
 	Again *Measured `json:"again"`
 
+	// Middle is at a rate in the middle of the range, which was not measured before; it
+	// checks what follows from the other measurements for it: Predicted. Null: it was
+	// not come to.
+	Middle    *Measured   `json:"middle"`
+	Predicted []Predicted `json:"predicted"`
+
 	Fit   *usl.Fit `json:"fit"`    // over Scaling; null: see NoFit
 	NoFit string   `json:"no_fit"` // why nothing was fitted
+}
+
+// Predicted is what a rate was expected to use, and what it did.
+type Predicted struct {
+	What     string  `json:"what"`
+	Unit     string  `json:"unit"`
+	Expected float64 `json:"expected"`
+	Measured float64 `json:"measured"`
 }
 
 // SLO is a service level: what was promised.

@@ -31,6 +31,7 @@ func (s CapacitySummary) Document(dir string) document.Document {
 	add(c.scalingPart())
 	add(c.costPart())
 	add(c.resourcesPart())
+	add(c.predictedPart())
 	d.Parts = append(d.Parts, document.Part{Title: "Check", Facts: checkFacts(s.Check)})
 	add(warningsPart(s.Validity))
 	var search facts
@@ -289,4 +290,20 @@ func lawSeries(fit usl.Fit) document.Series {
 		}
 	}
 	return s
+}
+
+// predictedPart is how good the arithmetic of a plan is, by these measurements.
+func (c Capacity) predictedPart() *document.Part {
+	if len(c.Predicted) == 0 {
+		return nil
+	}
+	table := document.Table{Columns: []string{"expected", "measured", "unit"}}
+	for _, p := range c.Predicted {
+		table.Rows = append(table.Rows, document.Row{Name: p.What, Cells: []string{number(p.Expected), number(p.Measured), p.Unit}})
+	}
+	return &document.Part{
+		Title: "The middle of the range, foretold",
+		Text:  []string{fmt.Sprintf("What follows from the other measurements for %s/s, as a plan has it, and what was measured.", number(*c.Middle.Load.OfferedPerS))},
+		Table: &table,
+	}
 }

@@ -36,6 +36,7 @@ func JudgeSweep(s Summary, e Evidence) Validity {
 const (
 	busyShare    = 0.25 // of the measurements that are not valid: too many for the others to be trusted
 	edgeShare    = 0.10 // between the ends of the interval and the rate found
+	offShare     = 0.15 // between what was expected of the middle of the range and what was measured
 	fallShare    = 0.20 // of a median that is higher at a lower rate
 	fallLeastMS  = 0.2
 	lowerAtLeast = 2.0 // that the rates are apart of which that is said
@@ -49,6 +50,7 @@ func JudgeCapacity(base Validity, c Capacity) Validity {
 	j.elsewhere(c)
 	j.falling(c.Steps)
 	j.again(c)
+	j.predicted(c)
 	return Validity{Valid: j.valid, Warnings: j.warnings}
 }
 
@@ -133,6 +135,16 @@ func (j *judgement) again(c Capacity) {
 		if math.Abs(last-first) > driftShare*max(first, last) {
 			j.warn("not steady: %s/s with %d in flight at the beginning, %s/s at the end: the machine or the store has changed meanwhile",
 				number(first), m.Load.InFlight, number(last))
+		}
+	}
+}
+
+// predicted says where the middle of the range was not as the other measurements have
+// it: a plan that rests on them is off by as much.
+func (j *judgement) predicted(c Capacity) {
+	for _, p := range c.Predicted {
+		if math.Abs(p.Measured-p.Expected) > offShare*p.Expected {
+			j.warn("plan: at %s/s %s was expected to be %s %s, and was %s", number(*c.Middle.Load.OfferedPerS), p.What, number(p.Expected), p.Unit, number(p.Measured))
 		}
 	}
 }

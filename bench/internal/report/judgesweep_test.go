@@ -76,6 +76,16 @@ func TestJudgeCapacity(t *testing.T) {
 			func(c *Capacity) { c.Again.Load.AchievedPerS = 1200 }, true,
 			"not steady: 1,500/s with 16 in flight at the beginning, 1,200/s at the end: the machine or the store has changed meanwhile",
 		},
+		"as expected": {
+			func(c *Capacity) {
+				c.Middle, c.Predicted = &c.Steps[0], []Predicted{{"app CPU", "cores", 1, 1.14}, {"store fsyncs", "/s", 0, 0}}
+			}, true, "",
+		},
+		"not as expected": {
+			func(c *Capacity) {
+				c.Middle, c.Predicted = &c.Steps[0], []Predicted{{"app CPU", "cores", 1, 1.16}}
+			}, true, "plan: at 500/s app CPU was expected to be 1.00 cores, and was 1.16",
+		},
 		"said of a step": {
 			func(c *Capacity) { c.Steps[1].Validity.Warnings = []string{"others: 1.10 of 2"} }, true, "at 1,000/s: others: 1.10 of 2",
 		},
