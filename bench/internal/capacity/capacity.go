@@ -114,7 +114,7 @@ func (s *search) run(guess float64) error {
 
 // lateTries is how often a rate is tried for which the load generator is late.
 // Once may be chance; then it is the generator's limit.
-const lateTries = 3
+const lateTries = 2
 
 // measure learns whether a rate keeps the service level.
 func (s *search) measure(rate float64) (kept bool, err error) {

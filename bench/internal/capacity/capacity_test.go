@@ -317,7 +317,7 @@ func TestFindLimit_NamesWhatIsFull(t *testing.T) {
 		"network":           {func(r *report.Resources) { r.NetworkShare = value(0.93) }, "network", "93% full"},
 		"locks":             {func(r *report.Resources) { r.StoreLockWaits = value(1.8) }, "row locks", "wait for them 90% of the time"},
 		"fsyncs":            {func(r *report.Resources) { r.StoreCallsBusy = value(1.95) }, "writes to the store", "98% of the time as many batches are under way as may be, with 400 fsyncs/s"},
-		"nothing":           {func(*report.Resources) {}, "", "nothing was near its limit: the most used is one core of the machine, of which one of its cores is 60% busy"},
+		"nothing":           {func(*report.Resources) {}, "", "nothing was near its limit (most used: one core of the machine, 60%)"},
 		"nothing known":     {func(r *report.Resources) { *r = report.Resources{} }, "", "nothing that could be the limit was measured"},
 	} {
 		var steps []report.Measured

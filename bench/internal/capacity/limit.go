@@ -71,7 +71,7 @@ func FindLimit(steps []report.Measured, rate *float64, machine Machine) report.L
 	if most.share == nil {
 		return report.Limit{Evidence: "nothing that could be the limit was measured"}
 	}
-	return report.Limit{Evidence: fmt.Sprintf("nothing was near its limit: the most used is %s, of which %s", most.resource, most.limit().Evidence)}
+	return report.Limit{Evidence: fmt.Sprintf("nothing was near its limit (most used: %s, %.0f%%), so the latency is that of moments in which something waits", most.resource, 100**most.share)}
 }
 
 func (c candidate) limit() report.Limit {

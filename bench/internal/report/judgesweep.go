@@ -34,7 +34,7 @@ func JudgeSweep(s Summary, e Evidence) Validity {
 
 // The thresholds of JudgeCapacity.
 const (
-	busyShare    = 0.25 // of the measurements that are not valid: too many for the others to be trusted
+	busyShare    = 0.25 // of the measurements up to the edge that are not valid: too many to trust the others
 	edgeShare    = 0.10 // between the ends of the interval and the rate found
 	offShare     = 0.15 // between what was expected of the middle of the range and what was measured
 	fallShare    = 0.20 // of a median that is higher at a lower rate
@@ -58,19 +58,20 @@ func JudgeCapacity(base Validity, c Capacity) Validity {
 // generator: when one is what broke the service level, it is not the system's edge.
 func (j *judgement) edge(c Capacity) {
 	rate, low, high := c.RatePerS, c.LowPerS, c.HighPerS
+	near, late := 0, 0 // beyond the edge a machine that is shared has no time for the generator either
 	for _, m := range c.Steps {
-		if !m.Validity.Valid && m.Kept != nil && (rate == nil || *m.Load.OfferedPerS < *rate*(1+edgeShare)) {
+		if rate != nil && *m.Load.OfferedPerS >= *rate*(1+edgeShare) {
+			continue
+		}
+		if near++; m.Validity.Valid {
+			continue
+		}
+		if late++; m.Kept != nil {
 			j.refuse("at %s/s: %s; the system may carry more than was found", number(*m.Load.OfferedPerS), m.Why)
 		}
 	}
-	late := 0
-	for _, m := range c.Steps {
-		if !m.Validity.Valid {
-			late++
-		}
-	}
-	if float64(late) > busyShare*float64(len(c.Steps)) {
-		j.refuse("busy machine: the load generator was late in %d of %d measurements, whatever the rate; give it a machine that does nothing else", late, len(c.Steps))
+	if float64(late) > busyShare*float64(near) {
+		j.refuse("busy machine: the load generator was late in %d of the %d measurements up to the edge; give it a machine that does nothing else", late, near)
 	}
 	switch {
 	case rate == nil:
