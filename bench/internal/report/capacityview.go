@@ -258,7 +258,7 @@ func lawPart(of string, points []usl.Point, measured []Measured, fit *usl.Fit, n
 	}
 	part := &document.Part{Title: "Throughput over " + of, Chart: &chart, Table: &table}
 	if fit == nil {
-		part.Text = append(part.Text, "No law was fitted: "+cmp.Or(noFit, "nobody asked for it")+".")
+		part.Text = append(part.Text, "No law was fitted: "+cmp.Or(strings.TrimPrefix(noFit, usl.ErrNoFit.Error()+": "), "nobody asked for it")+".")
 		return part
 	}
 	chart.Series = append(chart.Series, lawSeries(*fit))

@@ -34,10 +34,10 @@ func (s Summary) Document(rec Recording, dir string) document.Document {
 		}
 	}
 	add(percentilePart(rec))
-	add(timelinePart(s, rec))
 	d.Parts = append(d.Parts, document.Part{Title: "Cost per saga", Facts: costFacts(s.CostPerSaga), Chart: s.splitChart()})
 	d.Parts = append(d.Parts, document.Part{Title: "Check", Facts: checkFacts(s.Check)})
 	add(warningsPart(s.Validity))
+	add(timelinePart(s, rec))
 	d.Parts = append(d.Parts,
 		document.Part{Title: "Load", Facts: loadFacts(s)},
 		document.Part{Title: "Environment", Facts: environmentFacts(s.Run, s.Environment)},
