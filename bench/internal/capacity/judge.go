@@ -29,17 +29,15 @@ func Judge(m *report.Measured, slo report.SLO) {
 	for _, goal := range slo.Latencies {
 		switch ms := m.LatencyMS.At(goal.Percentile); {
 		case ms == nil:
-			m.Kept, m.Why = nil, fmt.Sprintf("%d requests are too few for %s", l.Requests, name(goal))
+			m.Kept, m.Why = nil, fmt.Sprintf("%d requests are too few for %s", l.Requests, goal.Name())
 			return
 		case *ms > goal.MS:
-			kept(false, "%s is %.3g ms", name(goal), *ms)
+			kept(false, "%s is %.3g ms", goal.Name(), *ms)
 			return
 		}
 	}
 	kept(true, "")
 }
-
-func name(goal report.LatencyGoal) string { return fmt.Sprintf("p%g", goal.Percentile) }
 
 // ParseSLO reads p99=20ms,errors=0.1%: bounds of percentiles of the latency, and
 // the share of the requests that may fail. A share that is not given is that of any

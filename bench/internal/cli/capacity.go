@@ -202,7 +202,7 @@ func (s *capacitySearch) verdict(m report.Measured) string {
 	}
 	var latencies []string
 	for _, goal := range s.cfg.SLO.Latencies {
-		latencies = append(latencies, fmt.Sprintf("p%g %s ms", goal.Percentile, document.Number(*m.LatencyMS.At(goal.Percentile))))
+		latencies = append(latencies, fmt.Sprintf("%s %s ms", goal.Name(), document.Number(*m.LatencyMS.At(goal.Percentile))))
 	}
 	return "kept, " + strings.Join(latencies, ", ")
 }

@@ -131,8 +131,8 @@ func (r *luaRun) check() error {
 	if r.dir == "" {
 		r.dir = filepath.Join(resultsDir, report.RunID(r.started, "lua"))
 	}
-	if entries, err := os.ReadDir(r.dir); err == nil && len(entries) > 0 {
-		return fmt.Errorf("the result directory %s is not empty: choose another", r.dir)
+	if err := report.CheckDir(r.dir); err != nil {
+		return err
 	}
 	if !starts {
 		r.servers = []*luaServer{{target: target}}

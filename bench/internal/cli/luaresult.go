@@ -2,10 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"time"
 
 	"sagabench/bench/internal/probe"
@@ -44,24 +41,10 @@ func (r *luaRun) finish(ctx context.Context, incomplete string) error {
 			{Name: "files", Value: r.dir},
 		},
 	}.Document()
-	writeJSON := func(w io.Writer) error { return report.Encode(w, s) }
-	err := errors.Join(
-		os.MkdirAll(r.dir, 0o777),
-		report.WriteFile(r.dir, report.FileSummary, writeJSON),
-		report.WritePages(r.dir, shown))
-	if err != nil {
+	if err := write(r.dir, s, shown); err != nil {
 		return err
 	}
-	if r.json {
-		err = writeJSON(r.stdout)
-		fmt.Fprintf(r.stderr, "the result is in %s\n", r.dir)
-	} else {
-		err = document.Text(r.stdout, shown)
-	}
-	if err == nil && !s.Validity.Valid {
-		return errInvalid
-	}
-	return err
+	return r.show(s, s.Validity, shown, r.dir)
 }
 
 func (r *luaRun) summary(ctx context.Context, incomplete string) luaSummary {

@@ -99,15 +99,10 @@ func (a *app) print(d document.Document, markdown bool) error {
 	return document.Text(a.stdout, d)
 }
 
-// makeOut makes the directory that --out names. One with something in it is another
-// result, which is not to be overwritten.
+// makeOut makes the directory that --out names.
 func makeOut(dir string) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := report.MakeDir(dir); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	entries, err := os.ReadDir(dir)
-	if err == nil && len(entries) > 0 {
-		return fmt.Errorf("--out: %s is not empty: choose another", dir)
-	}
-	return err
+	return nil
 }

@@ -56,9 +56,10 @@ func (o SLO) String() string {
 }
 
 // String is the goal as "p99 ≤ 20 ms".
-func (g LatencyGoal) String() string { return g.name() + " ≤ " + brief(g.MS) + " ms" }
+func (g LatencyGoal) String() string { return g.Name() + " ≤ " + brief(g.MS) + " ms" }
 
-func (g LatencyGoal) name() string { return "p" + brief(g.Percentile) }
+// Name is that of the percentile, as "p99.9".
+func (g LatencyGoal) Name() string { return "p" + brief(g.Percentile) }
 
 // brief writes a number that somebody chose.
 func brief(x float64) string { return fmt.Sprintf("%.6g", x) }
@@ -134,7 +135,7 @@ func (c Capacity) latencyPart() *document.Part {
 			{"kept", func(k *bool) bool { return k != nil && *k }},
 			{"not judged", func(k *bool) bool { return k == nil }},
 		} {
-			series(g.name()+", "+judged.name, func(m Measured) *float64 {
+			series(g.Name()+", "+judged.name, func(m Measured) *float64 {
 				if !judged.is(m.Kept) {
 					return nil
 				}
@@ -142,7 +143,7 @@ func (c Capacity) latencyPart() *document.Part {
 			})
 		}
 		chart.Marks = append(chart.Marks, document.Mark{Label: brief(g.MS) + " ms", Y: &g.MS})
-		table.Columns = append(table.Columns, g.name())
+		table.Columns = append(table.Columns, g.Name())
 	}
 	if len(chart.Series) == 0 {
 		return nil

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +25,27 @@ const (
 	FileMarkdown     = "report.md" // the same
 )
 
+// MakeDir makes the directory of a result, which has to be empty.
+func MakeDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("the result directory: %w", err)
+	}
+	return CheckDir(dir)
+}
+
+// CheckDir refuses a directory with something in it: that is another result, which is
+// not to be overwritten. It need not be there.
+func CheckDir(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the result directory: %w", err)
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%s is not empty: choose another directory for the result", dir)
+	}
+	return nil
+}
+
 // Write puts summary.json, latency.hgrm, report.html and report.md into the
 // directory, all but the first with what its latency.hlog holds; without that file
 // there is no latency.hgrm, and no curve of the percentiles.
@@ -44,7 +66,7 @@ func Write(dir string, s Summary) error {
 			return err
 		}
 	}
-	if err := WriteFile(dir, FileSummary, func(w io.Writer) error { return WriteJSON(w, s) }); err != nil {
+	if err := WriteFile(dir, FileSummary, func(w io.Writer) error { return Encode(w, s) }); err != nil {
 		return err
 	}
 	return WritePages(dir, s.Document(rec, ""))
@@ -70,9 +92,8 @@ func Read(dir string) (Summary, Recording, error) {
 	return *r.Run, r.Recording, nil
 }
 
-// WriteJSON writes the summary as summary.json holds it. Lists and maps without
-// entries are empty, not null.
-func WriteJSON(w io.Writer, s Summary) error {
+// MarshalJSON writes lists and maps without entries as empty, not as null.
+func (s Summary) MarshalJSON() ([]byte, error) {
 	if s.Run.Store.Settings == nil {
 		s.Run.Store.Settings = map[string]string{}
 	}
@@ -88,7 +109,10 @@ func WriteJSON(w io.Writer, s Summary) error {
 	if s.Environment.Versions == nil {
 		s.Environment.Versions = map[string]string{}
 	}
-	return Encode(w, s)
+	type plain Summary // without this method
+	var out bytes.Buffer
+	err := Encode(&out, plain(s)) // json.Marshal would escape what HTML means something by
+	return out.Bytes(), err
 }
 
 // Encode writes JSON as every summary.json has it.

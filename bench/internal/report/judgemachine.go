@@ -3,8 +3,9 @@ package report
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
+
+	"sagabench/bench/internal/stats"
 )
 
 // generator refuses a result that shows the load generator rather than the
@@ -111,16 +112,10 @@ func (j *judgement) drift() {
 		return
 	}
 	third := len(rates) / 3
-	first, last := median(rates[:third]), median(rates[len(rates)-third:])
+	first, last := stats.Median(rates[:third]), stats.Median(rates[len(rates)-third:])
 	if math.Abs(last-first) > driftShare*max(first, last) {
 		j.warn("not steady: %s/s in the first third of the run, %s/s in the last", number(first), number(last))
 	}
-}
-
-func median(x []float64) float64 {
-	sorted := slices.Sorted(slices.Values(x))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
 func (j *judgement) surroundings() {

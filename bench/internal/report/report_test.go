@@ -119,24 +119,24 @@ func TestText_Golden(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]Summary{"closed": closedRun(), "open": openRun(), "unaudited": unaudited()} {
 		var out bytes.Buffer
-		require.NoError(t, Text(&out, s, "results/"+s.Run.ID))
+		require.NoError(t, document.Text(&out, s.Document(Recording{}, "results/"+s.Run.ID)))
 		golden(t, name+".txt", out.Bytes())
 	}
 }
 
-func TestWriteJSON_Golden(t *testing.T) {
+func TestSummary_JSONGolden(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]Summary{"closed": closedRun(), "open": openRun(), "unaudited": unaudited()} {
 		var out bytes.Buffer
-		require.NoError(t, WriteJSON(&out, s))
+		require.NoError(t, Encode(&out, s))
 		golden(t, name+".json", out.Bytes())
 	}
 }
 
-func TestWriteJSON_UnknownIsNullAndKeyIsThere(t *testing.T) {
+func TestSummary_JSONUnknownIsNullAndKeyIsThere(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	require.NoError(t, WriteJSON(&out, Summary{}))
+	require.NoError(t, Encode(&out, Summary{}))
 	var got map[string]map[string]any
 	text := strings.Replace(strings.Replace(out.String(), `"schema": 0,`, "", 1), `"timeline": [],`, "", 1)
 	require.NoError(t, json.Unmarshal([]byte(text), &got))
@@ -325,7 +325,7 @@ func TestNumber_IsShort(t *testing.T) {
 func TestText_OfAnUnknownStore_SaysSo(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
-	require.NoError(t, Text(&text, Summary{}, "dir"))
+	require.NoError(t, document.Text(&text, Summary{}.Document(Recording{}, "dir")))
 	require.Contains(t, text.String(), "sagas/s on an unknown store")
 	require.Regexp(t, `(?m)^  store +unknown$`, text.String())
 }

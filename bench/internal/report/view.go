@@ -3,18 +3,11 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"strings"
 
 	"sagabench/internal/document"
 	"sagabench/store"
 )
-
-// Text writes the result for a terminal, what matters most first. dir is where
-// the files of the result are; empty when there are none.
-func Text(w io.Writer, s Summary, dir string) error {
-	return document.Text(w, s.Document(Recording{}, dir))
-}
 
 // Document is the result as it is shown. rec may be empty, and the curve of its
 // percentiles is left out.

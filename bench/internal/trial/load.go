@@ -32,20 +32,14 @@ func Load(ctx context.Context, cfg Config, servers []string, target *open.Target
 			return report.Summary{}, err
 		}
 	}
-	if err := makeDir(cfg.Dir); err != nil {
+	if err := report.MakeDir(cfg.Dir); err != nil {
 		return report.Summary{}, err
 	}
 	t.made = true
-	if err := t.aim(servers); err != nil {
-		t.discard(ctx)
-		return report.Summary{}, err
+	var m measurement
+	err := t.aim(servers)
+	if err == nil {
+		m, err = t.once(ctx)
 	}
-	m, err := t.once(ctx)
-	if err != nil && m.load.Elapsed == 0 {
-		t.discard(ctx)
-		return report.Summary{}, err
-	} else if err != nil {
-		m.load.Incomplete = err.Error()
-	}
-	return t.finish(ctx, m)
+	return t.end(ctx, m, err)
 }

@@ -45,13 +45,7 @@ func Run(ctx context.Context, cfg Config, target open.Target, child Child) (s re
 		m, err = t.once(ctx)
 		return err
 	})
-	if m.load.Elapsed == 0 && err != nil {
-		t.discard(ctx)
-		return report.Summary{}, err
-	} else if err != nil {
-		m.load.Incomplete = err.Error()
-	}
-	return t.finish(ctx, m)
+	return t.end(ctx, m, err)
 }
 
 // newTrial is a trial on a store of its own.
@@ -78,7 +72,7 @@ func (t *trial) start(ctx context.Context, child Child, drive func(context.Conte
 			return err
 		}
 	}
-	if err := makeDir(t.cfg.Dir); err != nil {
+	if err := report.MakeDir(t.cfg.Dir); err != nil {
 		return err
 	}
 	t.made = true

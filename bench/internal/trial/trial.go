@@ -150,6 +150,19 @@ func (t *trial) storeServer() probe.Server {
 	return s
 }
 
+// end finishes a run that may have gone wrong: what was measured until then is kept,
+// and of a run that measured nothing, nothing.
+func (t *trial) end(ctx context.Context, m measurement, wrong error) (report.Summary, error) {
+	if wrong != nil {
+		if m.load.Elapsed == 0 {
+			t.discard(ctx)
+			return report.Summary{}, wrong
+		}
+		m.load.Incomplete = wrong.Error()
+	}
+	return t.finish(ctx, m)
+}
+
 // finish audits the store, judges, and writes the result. It goes on when ctx
 // has ended: what was measured is worth keeping.
 func (t *trial) finish(ctx context.Context, m measurement) (report.Summary, error) {
@@ -283,22 +296,6 @@ func (t *trial) storeSummary(settings store.Settings) report.Store {
 		Driver: settings.Driver, Version: settings.Version,
 		Settings: settings.Values, Durability: settings.Durability.String(),
 	}
-}
-
-// makeDir makes the result directory. One with something in it is another
-// result, which is not to be overwritten.
-func makeDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return fmt.Errorf("the result directory: %w", err)
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return fmt.Errorf("the result directory: %w", err)
-	}
-	if len(entries) > 0 {
-		return fmt.Errorf("the result directory %s is not empty: choose another", dir)
-	}
-	return nil
 }
 
 // storeDir is where an embedded store lives for one run: on the disk that the
