@@ -20,7 +20,7 @@
 // are the same, which spares a script most of its work: see change.lua.
 //
 // A due index is a sorted set of the keys of unfinished sagas, scored by when
-// they are due, in ms since 1970 by the server's clock.
+// they are due, in ms since 1970 by the server's clock. It also holds [Ballast].
 //
 // # Calling convention
 //
@@ -64,6 +64,13 @@ const (
 	AtStatus  = 42
 	AtMarks   = 43
 )
+
+// Ballast is a member of every due index that is no saga, with a score, +inf, at
+// which it is never due. As long as a sorted set has at most 128 members of at
+// most 64 bytes each, Redis keeps it as a list, which it searches from its start,
+// twice to add a member and once to remove one. A longer member makes it a skip
+// list for good. Without it the scripts do the same and cost more.
+const Ballast = "no saga: a member this long makes Redis keep the index as a skip list"
 
 // Untouched in a patch of marks leaves the mark in its place as it is.
 const Untouched = '.'

@@ -57,8 +57,7 @@ var errNoRun = errors.New("too few sagas to tell how they reached the server")
 
 // flow is how the sagas of a run reached the server: the shapes of its calls of
 // save, update and complete. save and complete ask for the time once a call,
-// update never; save writes with SETNX once a saga, and puts it into its due
-// index with one ZADD a group; complete takes it out with one ZREM a group.
+// update never; save writes with SETNX once a saga.
 func flow(inside map[string]Inside, run Run) (shapes [3]Shape, err error) {
 	sagas := inside["setnx"].Calls
 	saves := inside["time"].Calls / 2 // and as many calls of complete
@@ -70,15 +69,14 @@ func flow(inside map[string]Inside, run Run) (shapes [3]Shape, err error) {
 		Steps: run.Steps, Conns: 1, Pipeline: max(1, run.Calls/run.RoundTrips),
 		Every: time.Duration(float64(time.Second) / (run.SagasPerS * run.RoundTrips)),
 	}
-	of := func(changes, calls, groups float64) Shape {
+	of := func(changes, calls float64) Shape {
 		s := each
 		s.Sagas = max(1, changes/calls)
-		s.Groups = max(1, groups/calls)
 		return s
 	}
-	shapes[0] = of(sagas, saves, inside["zadd"].Calls)
-	shapes[1] = of(sagas*float64(run.Steps-1), max(1, updates), 0)
-	shapes[2] = of(sagas, saves, inside["zrem"].Calls)
+	shapes[0] = of(sagas, saves)
+	shapes[1] = of(sagas*float64(run.Steps-1), max(1, updates))
+	shapes[2] = shapes[0]
 	return shapes, nil
 }
 

@@ -68,16 +68,15 @@ func TestSagaOf_AddsUpItsCalls(t *testing.T) {
 }
 
 // A run of 1,000 sagas of two steps: 100 calls of save, 80 of update, 100 of
-// complete; 250 groups saved, 300 ended.
+// complete.
 func TestFlow_FixedInputs(t *testing.T) {
 	t.Parallel()
 	inside := map[string]Inside{
 		"evalsha": {Calls: 280}, "time": {Calls: 200}, "setnx": {Calls: 1000}, "getrange": {Calls: 2000},
-		"zadd": {Calls: 250}, "zrem": {Calls: 300},
 	}
 	shapes, err := flow(inside, Run{Steps: 2, SagasPerS: 10_000, CPUUS: 12, Calls: 0.3, RoundTrips: 0.1})
 	require.NoError(t, err)
-	for i, want := range []Shape{{Sagas: 10, Groups: 2.5}, {Sagas: 12.5, Groups: 1}, {Sagas: 10, Groups: 3}} {
+	for i, want := range []Shape{{Sagas: 10}, {Sagas: 12.5}, {Sagas: 10}} {
 		want.Steps, want.Conns, want.Every = 2, 1, time.Millisecond
 		require.InDelta(t, 3, shapes[i].Pipeline, 1e-9)
 		want.Pipeline = shapes[i].Pipeline
@@ -139,24 +138,22 @@ func TestPlan_SpreadsSagasOverIndexes(t *testing.T) {
 	t.Parallel()
 	k := keys{"p", []int{1000}}
 	s := base.of(10)
-	s.DueIndex = 1000
-	plan := k.plan(2, 5, s)
-	require.Len(t, plan, 2)
-	require.Equal(t, 10, count(plan[0]))
-	require.Len(t, plan[0], shards)
-	require.Equal(t, "p:{a0}", plan[0][0].index)
-	require.Equal(t, "p:{a0}:MICROBENCH0000000000000005", plan[0][0].sagas[0])
-	seen := map[string]bool{}
-	for _, call := range plan {
-		for _, g := range call {
-			require.NotEmpty(t, g.sagas)
-			for _, saga := range g.sagas {
+	for due, indexes := range map[int][]string{0: {"p:{0}", "p:{1}"}, 1000: {"p:{a0}", "p:{a0}"}} {
+		s.DueIndex = due
+		plan := k.plan(2, 5, s)
+		require.Len(t, plan, 2)
+		seen := map[string]bool{}
+		for i, call := range plan {
+			require.Equal(t, indexes[i], call.index)
+			require.Len(t, call.sagas, 10)
+			for _, saga := range call.sagas {
 				require.False(t, seen[saga], saga)
 				seen[saga] = true
 			}
 		}
+		require.True(t, seen[indexes[0]+":MICROBENCH0000000000000005"])
+		require.Len(t, seen, 20)
 	}
-	require.Len(t, seen, 20)
 }
 
 func TestReadAllocations_OfJemalloc(t *testing.T) {

@@ -194,7 +194,7 @@ func (b *Bench) fit(c *cell) error {
 		took, err := drive(b.conns[:c.Conns], l)
 		const bytes = 16 << 20
 		n := first * b.cfg.Window.Seconds() / took.Seconds()
-		n = min(n, first*bytes/float64(len(l.calls.bytes)), shortIndexes*most/c.Sagas)
+		n = min(n, first*bytes/float64(len(l.calls.bytes)), smallIndexes*most/c.Sagas)
 		c.calls = int(max(leastCalls, c.Pipeline, n))
 		return err
 	})
@@ -215,7 +215,7 @@ func (b *Bench) with(p probe, n int, send func(l *load, sagas float64) error) er
 	plan := b.keys.plan(n, b.next, p.Shape)
 	sagas := 0
 	for _, call := range plan {
-		sagas += count(call)
+		sagas += len(call.sagas)
 	}
 	b.next += sagas
 	err := b.send(p.prepare, plan)
@@ -226,7 +226,7 @@ func (b *Bench) with(p probe, n int, send func(l *load, sagas float64) error) er
 }
 
 // clear removes what a probe left, and remembers it until it is gone.
-func (b *Bench) clear(p probe, plan [][]group) error {
+func (b *Bench) clear(p probe, plan []group) error {
 	b.left = func() error { return b.send(p.clear, plan) }
 	err := b.left()
 	if err == nil {
@@ -235,7 +235,7 @@ func (b *Bench) clear(p probe, plan [][]group) error {
 	return err
 }
 
-func (b *Bench) send(what func(*calls, [][]group), plan [][]group) error {
+func (b *Bench) send(what func(*calls, []group), plan []group) error {
 	if what == nil {
 		return nil
 	}

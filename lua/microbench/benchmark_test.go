@@ -17,7 +17,7 @@ func BenchmarkScript(b *testing.B) {
 	cfg.URL, cfg.Due = lab.TestRedis(b, lab.RedisConfig{}).URL(), nil
 	bench := open(b, cfg)
 	for _, o := range operations(lua.All()) {
-		for _, s := range []Shape{base.of(1), base.of(16), base.of(64), {Steps: 50, Sagas: 16, Groups: shards, Pipeline: base.Pipeline, Conns: connections}} {
+		for _, s := range []Shape{base.of(1), base.of(16), base.of(64), {Steps: 50, Sagas: 16, Pipeline: base.Pipeline, Conns: connections}} {
 			p, _ := probeOf(o, whole, s)
 			require.NoError(b, bench.loadScript(p.script))
 			b.Run(fmt.Sprintf("%s/steps=%d/sagas=%g", o.script.Name, s.Steps, s.Sagas), func(b *testing.B) { benchmark(b, bench, p) })
@@ -29,7 +29,7 @@ func BenchmarkScript(b *testing.B) {
 func benchmark(b *testing.B, bench *Bench, p probe) {
 	var sum sample
 	for left := b.N; left > 0; {
-		n := max(1, min(left, int(shortIndexes*most/p.Sagas)))
+		n := max(1, min(left, int(smallIndexes*most/p.Sagas)))
 		s, err := bench.once(p, n)
 		require.NoError(b, err)
 		left -= n

@@ -41,7 +41,7 @@ func (b *Bench) ceilings() []Ceiling {
 	add := func(s Shape) {
 		var parts [3]cost
 		for i, o := range operations(ours())[:3] {
-			c := b.cellOf(keyOf(o, whole, s))
+			c := b.cellOf(o.key(whole, s))
 			if c == nil || len(c.samples) == 0 {
 				return
 			}
@@ -90,7 +90,7 @@ func (b *Bench) classic(ceilings []Ceiling) []Classic {
 		var sum cost
 		complete := true
 		for i, p := range classicProbes() {
-			p.Key.Sagas, p.Key.Groups, p.Key.Conns, p.Key.Pipeline = 1, 1, connections, pipeline
+			p.Key.Sagas, p.Key.Conns, p.Key.Pipeline = 1, connections, pipeline
 			c := b.cellOf(p.Key)
 			if c == nil || len(c.samples) == 0 {
 				complete = false

@@ -43,9 +43,9 @@ func classicProbes() []probe {
 		script := classicScript(name)
 		return probe{
 			Key: Key{Probe: "classic " + name, Shape: Shape{Steps: classicSteps}},
-			words: func(all []string, call []group) []string {
-				saga := call[0].sagas[0]
-				return words(append(all, "EVAL"), script, classicKeysOf(saga), call[0].index, saga)
+			words: func(all []string, call group) []string {
+				saga := call.sagas[0]
+				return words(append(all, "EVAL"), script, classicKeysOf(saga), call.index, saga)
 			},
 			prepare: classicPrepare,
 			clear:   classicClear,
@@ -73,32 +73,28 @@ func classicProbes() []probe {
 }
 
 // classicPrepare puts sagas there as save leaves them.
-func classicPrepare(c *calls, plan [][]group) {
+func classicPrepare(c *calls, plan []group) {
 	for _, call := range plan {
-		for _, g := range call {
-			for _, saga := range g.sagas {
-				k := classicKeysOf(saga)
-				c.add("SET", k.global, classicGlobal("submitted"), "PX", classicTTL)
-				c.add("SET", k.status, "submitted", "PX", classicTTL)
-				words := []string{"RPUSH", k.branches}
-				for i := range 2 * classicSteps {
-					words = append(words, classicRecord(i, "prepared"))
-				}
-				c.add(words...)
-				c.add("PEXPIRE", k.branches, classicTTL)
+		for _, saga := range call.sagas {
+			k := classicKeysOf(saga)
+			c.add("SET", k.global, classicGlobal("submitted"), "PX", classicTTL)
+			c.add("SET", k.status, "submitted", "PX", classicTTL)
+			words := []string{"RPUSH", k.branches}
+			for i := range 2 * classicSteps {
+				words = append(words, classicRecord(i, "prepared"))
 			}
+			c.add(words...)
+			c.add("PEXPIRE", k.branches, classicTTL)
 		}
 	}
 	addAll(c, plan, dueLater)
 }
 
-func classicClear(c *calls, plan [][]group) {
+func classicClear(c *calls, plan []group) {
 	for _, call := range plan {
-		for _, g := range call {
-			for _, saga := range g.sagas {
-				k := classicKeysOf(saga)
-				c.add("DEL", k.global, k.branches, k.status)
-			}
+		for _, saga := range call.sagas {
+			k := classicKeysOf(saga)
+			c.add("DEL", k.global, k.branches, k.status)
 		}
 	}
 	removeAll(c, plan)

@@ -14,31 +14,25 @@ type Shape struct {
 	Payload  int     `json:"payload"`   // bytes per step
 	DueIndex int     `json:"due_index"` // sagas that are due beside those in flight
 	Sagas    float64 `json:"sagas"`     // per call
-	Groups   float64 `json:"groups"`    // per call: how many due indexes they are in
 	Pipeline float64 `json:"pipeline"`  // calls sent before their answers are read
 	Conns    int     `json:"conns"`     // connections that send at the same time
 	// Every is from one sending of a connection to its next; 0: as soon as it can.
 	Every time.Duration `json:"every_ns,omitempty"`
 }
 
-// shards is how many due indexes sagas are spread over by default; a call that
-// takes many sagas meets them all.
-const shards = 4
-
 // A server that is busy and not behind has only the sagas in flight in its due
-// indexes, a few in each, and keeps those as short lists. Many such indexes stand
-// in for one that sagas enter and leave all the time, so that a window of sagas
-// that all enter does not make it long.
+// index. A few such indexes stand in for one that sagas enter and leave all the
+// time, so that a window of sagas that all enter does not make it long.
 const (
-	shortIndexes = 256
-	inFlight     = 16 // sagas in each, before a window
-	most         = 16 // that a window may add to each: a list has at most 128
+	smallIndexes = 16
+	inFlight     = 64  // sagas in each, before a window
+	most         = 256 // that a window may add to each
 )
 
 // keys names what is on the server. Its names are about as long as the store's.
 type keys struct {
 	prefix string
-	sizes  []int // of the due indexes beside the short ones
+	sizes  []int // of the due indexes beside the small ones
 }
 
 // index is the n-th due index of those that together hold so many sagas.
@@ -52,9 +46,9 @@ func (k keys) index(dueIndex, n int) string {
 
 func indexes(dueIndex int) int {
 	if dueIndex == 0 {
-		return shortIndexes
+		return smallIndexes
 	}
-	return shards
+	return 1
 }
 
 // saga is the key of a saga that is in a due index.
@@ -65,27 +59,20 @@ func (k keys) saga(index string, number int) string {
 // gid is as long as one that the coordinator gives, 26 characters.
 func gid(number int) string { return fmt.Sprintf("MICROBENCH%016d", number) }
 
-// group is sagas of one call that share a due index.
+// group is the sagas of one call. They share a due index.
 type group struct {
 	index string
 	sagas []string
 }
 
 // plan says which sagas each call is about: new ones, numbered from first on.
-func (k keys) plan(n, first int, s Shape) [][]group {
-	calls := make([][]group, n)
-	next := 0 // index
+func (k keys) plan(n, first int, s Shape) []group {
+	calls := make([]group, n)
 	for i := range calls {
-		sagas := share(i, s.Sagas)
-		groups := min(sagas, share(i, s.Groups))
-		for g := range groups {
-			one := group{index: k.index(s.DueIndex, next%indexes(s.DueIndex))}
-			next++
-			for range sagas*(g+1)/groups - sagas*g/groups {
-				one.sagas = append(one.sagas, k.saga(one.index, first))
-				first++
-			}
-			calls[i] = append(calls[i], one)
+		calls[i].index = k.index(s.DueIndex, i%indexes(s.DueIndex))
+		for range share(i, s.Sagas) {
+			calls[i].sagas = append(calls[i].sagas, k.saga(calls[i].index, first))
+			first++
 		}
 	}
 	return calls

@@ -61,7 +61,7 @@ func (b *Bench) Memory(ctx context.Context) error {
 		p, _ := probeOf(save, whole, s)
 		q, _ := probeOf(complete, whole, s)
 		// Its saga has nothing marked yet; that makes no difference to the bytes.
-		q.words = func(words []string, call []group) []string {
+		q.words = func(words []string, call group) []string {
 			return completeWords(append(words, "EVALSHA", complete.script.SHA1), call, s)
 		}
 		if err := b.record(patternOurs, p, q, recordSagas(s)); err != nil {
@@ -74,7 +74,7 @@ func (b *Bench) Memory(ctx context.Context) error {
 
 // at is the probe with a shape of one saga a call.
 func (p probe) at(sagas float64) probe {
-	p.Shape = Shape{Steps: p.Steps, Sagas: sagas, Groups: 1}
+	p.Shape = Shape{Steps: p.Steps, Sagas: sagas}
 	return p
 }
 
@@ -104,7 +104,7 @@ func (b *Bench) record(pattern string, save, complete probe, sagas int) error {
 	}
 	n := 0.0
 	for _, call := range plan {
-		n += float64(count(call))
+		n += float64(len(call.sagas))
 	}
 	r := Record{
 		Pattern: pattern, Steps: save.Steps, Payload: save.Payload,

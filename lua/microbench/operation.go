@@ -16,7 +16,7 @@ type operation struct {
 	due    int  // whether they are in their due index before: see below
 	leaves int  // and after
 	// words are the KEYS, their number before them, and the ARGV of a call.
-	words func(words []string, call []group, s Shape) []string
+	words func(words []string, call group, s Shape) []string
 	// items is how many items the answer has when all was done.
 	items func(sagas int) int
 	// branch is the one it marks or, if it reads no marks, 0: the actions before
@@ -56,66 +56,49 @@ const (
 	note      = `{"holds":[[0,1,10000]]}`
 )
 
-func saveWords(words []string, call []group, s Shape) []string {
+// key is the operation's, or that of a variant of it, at a shape.
+func (o operation) key(variant string, s Shape) Key {
+	return Key{Probe: o.script.Name, Variant: variant, Shape: s}
+}
+
+func saveWords(words []string, call group, s Shape) []string {
 	words = appendKeys(words, call, true)
 	saga := newSaga(s)
-	for _, g := range call {
-		words = append(words, strconv.Itoa(len(g.sagas)), strconv.FormatInt(lease.Milliseconds(), 10))
-		for range g.sagas {
-			words = append(words, saga)
-		}
+	words = append(words, strconv.Itoa(len(call.sagas)), strconv.FormatInt(lease.Milliseconds(), 10))
+	for range call.sagas {
+		words = append(words, saga)
 	}
 	return words
 }
 
-// updateWords put all sagas into one group: a shard makes no difference here.
-func updateWords(words []string, call []group, s Shape) []string {
+func updateWords(words []string, call group, s Shape) []string {
 	words = appendKeys(words, call, false)
-	return append(words, strconv.Itoa(count(call)), change('s', updated(s), "y", ""))
+	return append(words, strconv.Itoa(len(call.sagas)), change('s', updated(s), "y", ""))
 }
 
-func completeWords(words []string, call []group, s Shape) []string {
+func completeWords(words []string, call group, s Shape) []string {
 	words = append(appendKeys(words, call, true), retention)
-	for _, g := range call {
-		words = append(words, strconv.Itoa(len(g.sagas)), change('S', ended(s), "y", ""))
-	}
-	return words
+	return append(words, strconv.Itoa(len(call.sagas)), change('S', ended(s), "y", ""))
 }
 
 // rescheduleWords put sagas off, as when a branch is not decided: until later,
 // owned by nobody, with a note of how often it was tried.
-func rescheduleWords(words []string, call []group, _ Shape) []string {
+func rescheduleWords(words []string, call group, _ Shape) []string {
 	words = appendKeys(words, call, true)
-	for _, g := range call {
-		words = append(words, strconv.Itoa(len(g.sagas)), strconv.FormatInt(lease.Milliseconds(), 10), nobody,
-			change('s', 0, "", note))
-	}
-	return words
+	return append(words, strconv.Itoa(len(call.sagas)), strconv.FormatInt(lease.Milliseconds(), 10), nobody,
+		change('s', 0, "", note))
 }
 
-// claimWords are for the sagas of one due index; the lease ends at once.
-func claimWords(words []string, call []group, _ Shape) []string {
+// claimWords are of a lease that ends at once.
+func claimWords(words []string, call group, _ Shape) []string {
 	return append(appendKeys(words, call, true), owner, "0")
 }
 
-func appendKeys(words []string, call []group, index bool) []string {
-	number := len(words)
-	words = append(words, "")
-	for _, g := range call {
-		if index {
-			words = append(words, g.index)
-		}
-		words = append(words, g.sagas...)
+func appendKeys(words []string, call group, index bool) []string {
+	if !index {
+		return append(append(words, strconv.Itoa(len(call.sagas))), call.sagas...)
 	}
-	words[number] = strconv.Itoa(len(words) - number - 1)
-	return words
-}
-
-func count(call []group) (sagas int) {
-	for _, g := range call {
-		sagas += len(g.sagas)
-	}
-	return sagas
+	return append(append(words, strconv.Itoa(1+len(call.sagas)), call.index), call.sagas...)
 }
 
 func first(Shape) int { return 0 }

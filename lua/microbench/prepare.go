@@ -145,6 +145,7 @@ func (b *Bench) fillIndex(ctx context.Context, size int) error {
 	for n := range indexes(size) {
 		var all calls
 		index := b.keys.index(size, n)
+		all.add("ZADD", index, "+inf", lua.Ballast)
 		words := []string{"ZADD", index}
 		for i := range each {
 			// As if they had been saved evenly over the last lease.

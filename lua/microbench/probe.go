@@ -23,21 +23,21 @@ type Key struct {
 type probe struct {
 	Key
 	script  lua.Script // to be loaded; none: no text
-	prepare func(*calls, [][]group)
-	words   func(words []string, call []group) []string
+	prepare func(*calls, []group)
+	words   func(words []string, call group) []string
 	items   func(sagas int) int // of an answer that says that all was done; nil: any does
-	clear   func(*calls, [][]group)
+	clear   func(*calls, []group)
 }
 
 // load makes what is sent to measure so many calls.
-func (p probe) load(plan [][]group) *load {
+func (p probe) load(plan []group) *load {
 	l := &load{pipeline: p.Pipeline, every: p.Every}
 	var words []string
 	for _, call := range plan {
 		words = p.words(words[:0], call)
 		l.calls.add(words...)
 		if p.items != nil {
-			l.wants = append(l.wants, p.items(count(call)))
+			l.wants = append(l.wants, p.items(len(call.sagas)))
 		}
 	}
 	return l
@@ -51,9 +51,9 @@ func probeOf(o operation, variant string, s Shape) (_ probe, ok bool) {
 		return probe{}, false
 	}
 	p := probe{
-		Key:    keyOf(o, variant, s),
+		Key:    o.key(variant, s),
 		script: script,
-		prepare: func(c *calls, plan [][]group) {
+		prepare: func(c *calls, plan []group) {
 			if o.saved {
 				setAll(c, plan, o.stored(s))
 			}
@@ -61,10 +61,10 @@ func probeOf(o operation, variant string, s Shape) (_ probe, ok bool) {
 				addAll(c, plan, o.due)
 			}
 		},
-		words: func(words []string, call []group) []string {
+		words: func(words []string, call group) []string {
 			return o.words(append(words, "EVALSHA", script.SHA1), call, s)
 		},
-		clear: func(c *calls, plan [][]group) {
+		clear: func(c *calls, plan []group) {
 			deleteAll(c, plan)
 			// A variant may have left in the index what the whole takes out.
 			if o.leaves != notDue || o.due != notDue {
@@ -81,25 +81,21 @@ func probeOf(o operation, variant string, s Shape) (_ probe, ok bool) {
 // chunk is how many keys or members one command of a preparation holds.
 const chunk = 500
 
-func setAll(c *calls, plan [][]group, value string) {
+func setAll(c *calls, plan []group, value string) {
 	for _, call := range plan {
-		for _, g := range call {
-			for _, saga := range g.sagas {
-				c.add("SET", saga, value)
-			}
+		for _, saga := range call.sagas {
+			c.add("SET", saga, value)
 		}
 	}
 }
 
-func deleteAll(c *calls, plan [][]group) {
+func deleteAll(c *calls, plan []group) {
 	words := []string{"DEL"}
 	for _, call := range plan {
-		for _, g := range call {
-			words = append(words, g.sagas...)
-			if len(words) > chunk {
-				c.add(words...)
-				words = words[:1]
-			}
+		words = append(words, call.sagas...)
+		if len(words) > chunk {
+			c.add(words...)
+			words = words[:1]
 		}
 	}
 	if len(words) > 1 {
@@ -108,7 +104,7 @@ func deleteAll(c *calls, plan [][]group) {
 }
 
 // addAll makes the sagas due.
-func addAll(c *calls, plan [][]group, when int) {
+func addAll(c *calls, plan []group, when int) {
 	score := due(lease)
 	if when == overdue {
 		score = "1"
@@ -124,7 +120,7 @@ func addAll(c *calls, plan [][]group, when int) {
 	}
 }
 
-func removeAll(c *calls, plan [][]group) {
+func removeAll(c *calls, plan []group) {
 	for index, sagas := range byIndex(plan) {
 		for part := range slices.Chunk(sagas, chunk) {
 			c.add(append([]string{"ZREM", index}, part...)...)
@@ -132,12 +128,10 @@ func removeAll(c *calls, plan [][]group) {
 	}
 }
 
-func byIndex(plan [][]group) func(yield func(string, []string) bool) {
+func byIndex(plan []group) func(yield func(string, []string) bool) {
 	all := map[string][]string{}
 	for _, call := range plan {
-		for _, g := range call {
-			all[g.index] = append(all[g.index], g.sagas...)
-		}
+		all[call.index] = append(all[call.index], call.sagas...)
 	}
 	return maps.All(all)
 }
@@ -147,10 +141,10 @@ func byIndex(plan [][]group) func(yield func(string, []string) bool) {
 func references(k keys, functions bool) []probe {
 	record, value := k.record(), k.value()
 	fixed := func(name string, script string, words ...string) probe {
-		p := probe{Key: Key{Probe: name}, words: func(all []string, _ []group) []string { return append(all, words...) }}
+		p := probe{Key: Key{Probe: name}, words: func(all []string, _ group) []string { return append(all, words...) }}
 		if script != "" {
 			p.script = newScript(name, script)
-			p.words = func(all []string, _ []group) []string {
+			p.words = func(all []string, _ group) []string {
 				return append(append(all, "EVALSHA", p.script.SHA1), words...)
 			}
 		}
@@ -178,7 +172,7 @@ func references(k keys, functions bool) []probe {
 const ping = "PING"
 
 func pingKey(pipeline float64) Key {
-	return Key{Probe: ping, Shape: Shape{Sagas: 1, Groups: 1, Pipeline: pipeline, Conns: connections}}
+	return Key{Probe: ping, Shape: Shape{Sagas: 1, Pipeline: pipeline, Conns: connections}}
 }
 
 // indexReferences are ZADD and ZREM of one member.
@@ -186,16 +180,16 @@ func indexReferences() []probe {
 	return []probe{
 		{
 			Key: Key{Probe: "ZADD"},
-			words: func(words []string, call []group) []string {
-				return append(words, "ZADD", call[0].index, due(lease), call[0].sagas[0])
+			words: func(words []string, call group) []string {
+				return append(words, "ZADD", call.index, due(lease), call.sagas[0])
 			},
 			clear: removeAll,
 		},
 		{
 			Key:     Key{Probe: "ZREM"},
-			prepare: func(c *calls, plan [][]group) { addAll(c, plan, dueLater) },
-			words: func(words []string, call []group) []string {
-				return append(words, "ZREM", call[0].index, call[0].sagas[0])
+			prepare: func(c *calls, plan []group) { addAll(c, plan, dueLater) },
+			words: func(words []string, call group) []string {
+				return append(words, "ZREM", call.index, call.sagas[0])
 			},
 		},
 	}
@@ -212,5 +206,5 @@ func (k keys) function() string { return k.prefix + "_set" }
 
 // finished is the key of a saga that ended before the measurement.
 func (k keys) finished(n int) string {
-	return k.index(0, n%shards) + ":" + "FINISHED" + strconv.Itoa(1e6+n)
+	return k.index(0, n%smallIndexes) + ":" + "FINISHED" + strconv.Itoa(1e6+n)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // base is the shape that the others differ from in one thing.
-var base = Shape{Steps: 2, Sagas: 1, Groups: 1, Pipeline: 16, Conns: connections}
+var base = Shape{Steps: 2, Sagas: 1, Pipeline: 16, Conns: connections}
 
 // The values that are measured.
 var (
@@ -24,20 +24,12 @@ var (
 
 // of is the shape of a call that takes so many sagas, as a store makes it.
 func (s Shape) of(sagas float64) Shape {
-	s.Sagas, s.Groups = sagas, min(sagas, shards)
+	s.Sagas = sagas
 	return s
 }
 
 // ours are the scripts whose price is asked.
 func ours() []lua.Script { return lua.All() }
-
-// keyOf is an operation's at a shape.
-func keyOf(o operation, variant string, s Shape) Key {
-	if o.script.Name == lua.Claim.Name {
-		s.Groups = 1 // a call of it is about one due index
-	}
-	return Key{Probe: o.script.Name, Variant: variant, Shape: s}
-}
 
 // list collects probes, each once.
 type list struct {
@@ -149,7 +141,7 @@ func (b *Bench) commands(o operation) ([]string, error) {
 }
 
 func (l *list) everyPipeline(p probe) {
-	p.Sagas, p.Groups, p.Conns = 1, 1, connections
+	p.Sagas, p.Conns = 1, connections
 	for _, p.Pipeline = range pipelines {
 		l.add(p)
 	}

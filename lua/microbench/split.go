@@ -83,7 +83,7 @@ func (b *Bench) splits() []Split {
 }
 
 func (b *Bench) split(o operation, s Shape) (Split, bool) {
-	key := keyOf(o, whole, s)
+	key := o.key(whole, s)
 	cell := b.cellOf(key)
 	if cell == nil || len(cell.samples) == 0 {
 		return Split{}, false
@@ -101,10 +101,10 @@ func (b *Bench) split(o operation, s Shape) (Split, bool) {
 	alone.Pipeline = 1
 	a := ablation{
 		alone: like(alone), whole: perCall, ping: like(pingKey(s.Pipeline)),
-		empty: like(keyOf(o, empty, s)), noCalls: like(keyOf(o, noCalls, s)), without: map[string]float64{},
+		empty: like(o.key(empty, s)), noCalls: like(o.key(noCalls, s)), without: map[string]float64{},
 	}
 	for _, c := range b.cells {
-		if command, is := c.leavesOut(); is && c.Key == keyOf(o, withoutIt+command, s) && len(c.samples) > 0 {
+		if command, is := c.leavesOut(); is && c.Key == o.key(withoutIt+command, s) && len(c.samples) > 0 {
 			a.without[command] = like(c.Key)
 		}
 	}

@@ -25,7 +25,7 @@ func TestOperations_AreTheStoresCalls(t *testing.T) {
 	t.Parallel()
 	server := lab.TestRedis(t, lab.RedisConfig{})
 	cfg := redisstore.DefaultConfig()
-	cfg.URL, cfg.Shards = server.URL(), 1
+	cfg.URL = server.URL()
 	s, err := redisstore.Open(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
@@ -70,9 +70,9 @@ func TestOperations_AreTheStoresCalls(t *testing.T) {
 	require.Len(t, claimed, many)
 
 	index := cfg.Prefix + ":{0}"
-	plan := []group{{index: index}}
+	plan := group{index: index}
 	for i := range many {
-		plan[0].sagas = append(plan[0].sagas, index+":"+gids(i))
+		plan.sagas = append(plan.sagas, index+":"+gids(i))
 	}
 	ops := operations(lua.All())
 	of := map[string]operation{}
@@ -88,8 +88,8 @@ func TestOperations_AreTheStoresCalls(t *testing.T) {
 		}
 		seen[o.script.Name] = true
 		if o.script.Name == lua.Claim.Name {
-			for i := range plan[0].sagas {
-				plan[0].sagas[i] = index + ":" + gids(many+i)
+			for i := range plan.sagas {
+				plan.sagas[i] = index + ":" + gids(many+i)
 			}
 			got[len(got)-1] = "0"
 		}
@@ -133,17 +133,17 @@ func TestOperations_DoWhatTheyAreNamedAfter(t *testing.T) {
 	t.Parallel()
 	server := lab.TestRedis(t, lab.RedisConfig{})
 	cfg := redisstore.DefaultConfig()
-	cfg.URL, cfg.Shards = server.URL(), 1
+	cfg.URL = server.URL()
 	s, err := redisstore.Open(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	b := open(t, Config{URL: server.URL(), Window: time.Millisecond})
 
 	index := cfg.Prefix + ":{0}"
-	shape := Shape{Steps: 5, Sagas: 1, Groups: 1}
+	shape := Shape{Steps: 5, Sagas: 1}
 	for i, o := range operations(lua.All()) {
 		t.Run(o.script.Name, func(t *testing.T) {
-			plan := [][]group{{{index: index, sagas: []string{index + ":" + gid(i)}}}}
+			plan := []group{{index: index, sagas: []string{index + ":" + gid(i)}}}
 			p, ok := probeOf(o, whole, shape)
 			require.True(t, ok)
 			require.NoError(t, b.send(p.prepare, plan))

@@ -144,9 +144,6 @@ func scripts() (names []string) {
 // price finds what an operation, or a reference, costs at a shape.
 func (r Result) price(probe string, s Shape) *Price {
 	key := Key{Probe: probe, Shape: s}
-	if probe == lua.Claim.Name {
-		key.Groups = 1
-	}
 	for i, p := range r.Prices {
 		if p.Key == key {
 			return &r.Prices[i]

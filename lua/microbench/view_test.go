@@ -33,11 +33,11 @@ func sampled() Result {
 				s := base.of(sagas)
 				s.Pipeline = pipeline
 				us := float64(10*(i+1)) * sagas / pipeline
-				r.Prices = append(r.Prices, Price{Key: keyOf(o, whole, s), CPUUS: one(us), PerSagaUS: us / sagas, CallsPerS: one(1e6 / us), BytesIn: 200, BytesOut: 4})
+				r.Prices = append(r.Prices, Price{Key: o.key(whole, s), CPUUS: one(us), PerSagaUS: us / sagas, CallsPerS: one(1e6 / us), BytesIn: 200, BytesOut: 4})
 			}
 			own := 1.0
 			r.Splits = append(r.Splits, Split{
-				Key: keyOf(o, whole, base.of(sagas)), TotalUS: 10 * float64(i+1), Dearest: "save.lua:33 SETNX",
+				Key: o.key(whole, base.of(sagas)), TotalUS: 10 * float64(i+1), Dearest: "save.lua:33 SETNX",
 				Parts: []Part{
 					{Cause: CauseNetwork, US: 2},
 					{Cause: CauseDispatch, US: 1},

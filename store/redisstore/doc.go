@@ -3,12 +3,12 @@
 // # Keys
 //
 //	PREFIX:layout          how the rest is laid out: "1 shards=N"
-//	PREFIX:{S}             the due index of shard S: a sorted set of saga keys
+//	PREFIX:{S}             the due index of shard S: a sorted set of saga keys, and ballast
 //	PREFIX:{S}:GID         a saga; package lua describes the string
 //
 // S is computed from the gid, so a saga and the index that finds it again share
-// a hash slot. The number of shards is fixed by the first use of a prefix and
-// checked at every later one.
+// a hash slot. The number of shards is fixed by the first use of a prefix, one
+// unless it is set, and kept to at every later one.
 //
 // # How it writes
 //

@@ -6,34 +6,49 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"sagabench/lua"
 )
 
 // scanCount is how many keys one step of a walk over the prefix asks for.
 const scanCount = 1000
 
-// Wipe implements store.Wiper: it unlinks the sagas and indexes of the prefix.
+// Wipe implements store.Wiper.
 func (s *Store) Wipe(ctx context.Context) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
 	defer s.calls.RUnlock()
-	err := s.walk(ctx, s.cfg.Prefix+":{*}*", func(keys []string) error {
-		return s.client.Unlink(ctx, keys...).Err()
-	})
+	err := s.unlink(ctx)
+	if err == nil {
+		err = s.equip(ctx)
+	}
 	if err != nil {
 		return s.failure(ctx, "wipe", err)
 	}
 	return nil
 }
 
-// Drop is Wipe, and forgets the layout: nothing is left of the prefix. The store is
+// unlink removes the sagas and indexes of the prefix.
+func (s *Store) unlink(ctx context.Context) error {
+	return s.walk(ctx, s.cfg.Prefix+":{*}*", func(keys []string) error {
+		return s.client.Unlink(ctx, keys...).Err()
+	})
+}
+
+// Drop removes the sagas as Wipe does, and all else of the prefix. The store is
 // then good only for being closed. It is for whoever made a prefix of its own for a
 // while.
 func (s *Store) Drop(ctx context.Context) error {
-	if err := s.Wipe(ctx); err != nil {
+	if err := s.enter(ctx); err != nil {
 		return err
 	}
-	if err := s.client.Unlink(ctx, s.layoutKey()).Err(); err != nil {
+	defer s.calls.RUnlock()
+	err := s.unlink(ctx)
+	if err == nil {
+		err = s.client.Unlink(ctx, s.layoutKey()).Err()
+	}
+	if err != nil {
 		return s.failure(ctx, "drop", err)
 	}
 	return nil
@@ -56,7 +71,7 @@ func (s *Store) Verify(ctx context.Context) ([]string, error) {
 		var members []string
 		members, err = s.client.ZRange(ctx, s.indexKey(i), 0, -1).Result()
 		for _, key := range members {
-			if !unfinished[key] {
+			if !unfinished[key] && key != lua.Ballast {
 				findings = append(findings, fmt.Sprintf("%s: in the due index, and not an unfinished saga of its shard", key))
 			}
 		}

@@ -140,6 +140,10 @@ func (s *Store) parseCursor(cursor string) (scan uint64, over []string, err erro
 	return scan, over, nil
 }
 
+// beforeBallast is the end of the due times in a due index: what comes after them
+// is no saga.
+const beforeBallast = "(+inf"
+
 // oldestSample is how many of the sagas due first, per shard, Stats looks at.
 const oldestSample = 1000
 
@@ -161,16 +165,16 @@ func (s *Store) stats(ctx context.Context) (stats store.Stats, err error) {
 	if err != nil {
 		return stats, err
 	}
-	cards := make([]*redis.IntCmd, s.cfg.Shards)
+	sizes := make([]*redis.IntCmd, s.cfg.Shards)
 	dues := make([]*redis.IntCmd, s.cfg.Shards)
 	firsts := make([]*redis.StringSliceCmd, s.cfg.Shards)
 	s.roundTrips.Add(1)
 	_, err = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i := range s.cfg.Shards {
 			index := s.indexKey(i)
-			cards[i] = pipe.ZCard(ctx, index)
+			sizes[i] = pipe.ZCount(ctx, index, "-inf", beforeBallast)
 			dues[i] = pipe.ZCount(ctx, index, "-inf", strconv.FormatInt(now.UnixMilli(), 10))
-			firsts[i] = pipe.ZRange(ctx, index, 0, oldestSample-1)
+			firsts[i] = pipe.ZRangeByScore(ctx, index, &redis.ZRangeBy{Min: "-inf", Max: beforeBallast, Count: oldestSample})
 		}
 		return nil
 	})
@@ -181,7 +185,7 @@ func (s *Store) stats(ctx context.Context) (stats store.Stats, err error) {
 	s.roundTrips.Add(1)
 	_, err = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i := range s.cfg.Shards {
-			stats.Unfinished += cards[i].Val()
+			stats.Unfinished += sizes[i].Val()
 			stats.Due += dues[i].Val()
 			for _, key := range firsts[i].Val() {
 				sample = append(sample, pipe.GetRange(ctx, key, 0, lua.AtUpdated-1))

@@ -3,16 +3,23 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/redis/go-redis/v9"
 
 	"sagabench/lua"
 )
 
-func (s *Store) loadScripts(ctx context.Context) error {
+// equip gives the server what changes need: the scripts, and the due indexes their
+// ballast.
+func (s *Store) equip(ctx context.Context) error {
+	s.roundTrips.Add(1)
 	_, err := s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for _, script := range lua.All() {
 			pipe.ScriptLoad(ctx, script.Source)
+		}
+		for _, index := range s.indexes {
+			pipe.ZAdd(ctx, index, redis.Z{Score: math.Inf(1), Member: lua.Ballast})
 		}
 		return nil
 	})
@@ -45,7 +52,7 @@ func (c *scriptCall) queue(ctx context.Context, pipe redis.Pipeliner) {
 
 // run sends the calls in one round trip. Those that the server did not run
 // because it does not know the script, and only those, are sent once more
-// after the scripts were loaded. Each call's outcome is in its cmd.
+// after it was given the scripts. Each call's outcome is in its cmd.
 func (s *Store) run(ctx context.Context, calls []*scriptCall) {
 	s.send(ctx, calls)
 	var unknown []*scriptCall
@@ -57,8 +64,7 @@ func (s *Store) run(ctx context.Context, calls []*scriptCall) {
 	if len(unknown) == 0 {
 		return
 	}
-	s.roundTrips.Add(1)
-	if err := s.loadScripts(ctx); err != nil {
+	if err := s.equip(ctx); err != nil {
 		for _, call := range unknown {
 			call.cmd.SetErr(err)
 		}

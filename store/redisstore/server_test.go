@@ -27,7 +27,7 @@ func TestOpen_RefusesWhatItCannotUse(t *testing.T) {
 		"wrong password":    {func(c *Config) { c.URL = "redis://:wrong@" + server.Addr() }, nil, "WRONGPASS"},
 		"no URL":            {func(c *Config) { c.URL = "://letmein" }, store.ErrInvalid, "url"},
 		"prefix with brace": {func(c *Config) { c.Prefix = "a{b}" }, store.ErrInvalid, "prefix"},
-		"no shards":         {func(c *Config) { c.Shards = 0 }, store.ErrInvalid, "shards"},
+		"negative shards":   {func(c *Config) { c.Shards = -1 }, store.ErrInvalid, "shards"},
 		"too many shards":   {func(c *Config) { c.Shards = MaxShards + 1 }, store.ErrInvalid, "shards"},
 		"retention":         {func(c *Config) { c.Retention = -1 }, store.ErrInvalid, "retention"},
 		"timeout":           {func(c *Config) { c.Timeout = 0 }, store.ErrInvalid, "timeout"},
@@ -47,7 +47,7 @@ func TestOpen_RefusesWhatItCannotUse(t *testing.T) {
 	}
 	keys, err := open(t, base).client.Keys(t.Context(), "*").Result()
 	require.NoError(t, err)
-	require.Len(t, keys, 1, "only the layout of the store just opened")
+	require.ElementsMatch(t, []string{base.Prefix + ":layout", base.Prefix + ":{0}"}, keys, "of the store just opened")
 }
 
 func TestOpen_RefusesAServerThatMayEvict(t *testing.T) {
@@ -64,13 +64,57 @@ func TestOpen_RefusesAServerThatMayEvict(t *testing.T) {
 func TestOpen_RefusesAnotherNumberOfShards(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(lab.TestRedis(t, lab.RedisConfig{}))
+	cfg.Shards = 3
 	open(t, cfg).Close()
-	cfg.Shards++
+	cfg.Shards = 4
 	_, err := Open(t.Context(), cfg)
 	require.ErrorIs(t, err, store.ErrUnsafe)
-	require.ErrorContains(t, err, "shards=4")
-	cfg.Shards--
-	open(t, cfg).Close()
+	require.ErrorContains(t, err, "shards=3")
+
+	cfg.Shards = 0
+	s := open(t, cfg)
+	require.Equal(t, 3, s.cfg.Shards, "as they are")
+	for _, layout := range []string{"2 shards=1", "1 shards=0", "1 shards=9999", ""} {
+		require.NoError(t, s.client.Set(t.Context(), s.layoutKey(), layout, 0).Err())
+		_, err := Open(t.Context(), cfg)
+		require.ErrorIs(t, err, store.ErrUnsafe, layout)
+	}
+}
+
+// A due index is never kept as a list, whatever was done to the server, and nobody
+// takes what sees to that for a saga.
+func TestDueIndex_IsASkipList(t *testing.T) {
+	t.Parallel()
+	s := open(t, testConfig(lab.TestRedis(t, lab.RedisConfig{})))
+	defer s.Close()
+	index := s.indexKey(0)
+	check := func() {
+		t.Helper()
+		encoding, err := s.client.ObjectEncoding(t.Context(), index).Result()
+		require.NoError(t, err)
+		require.Equal(t, "skiplist", encoding)
+		stats, err := s.Stats(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, store.Stats{}, stats)
+		claimed, err := s.ClaimDue(t.Context(), "other", time.Minute, 10)
+		require.NoError(t, err)
+		require.Empty(t, claimed)
+		findings, err := s.Verify(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, findings)
+	}
+	check()
+	requireApplied(t, s, []store.Change{create(1)})
+	requireApplied(t, s, []store.Change{finish(1)})
+	check()
+	require.NoError(t, s.Wipe(t.Context()))
+	check()
+	// An empty server takes over.
+	require.NoError(t, s.client.FlushAll(t.Context()).Err())
+	require.NoError(t, s.client.ScriptFlush(t.Context()).Err())
+	requireApplied(t, s, []store.Change{create(2)})
+	requireApplied(t, s, []store.Change{finish(2)})
+	check()
 }
 
 func TestApply_LoadsForgottenScriptsAgain(t *testing.T) {

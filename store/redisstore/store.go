@@ -20,7 +20,7 @@ import (
 type Config struct {
 	URL       string        // redis://[user:password@]host:port[/db], or rediss:// for TLS
 	Prefix    string        // of every key; 1 to 32 of A-Z a-z 0-9 _ -
-	Shards    int           // due indexes, 1 to MaxShards; fixed by the first use of Prefix
+	Shards    int           // due indexes, 1 to MaxShards, fixed by the first use of Prefix; 0: as they are, one if it is new
 	Retention time.Duration // how long finished sagas are kept; 0: not at all
 	Timeout   time.Duration // for connecting, and for the answer to a call
 	Conns     int           // connections at most
@@ -34,7 +34,6 @@ func DefaultConfig() Config {
 	return Config{
 		URL:       "redis://127.0.0.1:6379",
 		Prefix:    "saga",
-		Shards:    4,
 		Retention: time.Hour,
 		Timeout:   3 * time.Second,
 		Conns:     16,
@@ -74,8 +73,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	switch {
 	case !validPrefix.MatchString(cfg.Prefix):
 		return nil, fmt.Errorf("redis: %w: prefix: %q, want 1 to 32 of A-Z a-z 0-9 _ -", store.ErrInvalid, cfg.Prefix)
-	case cfg.Shards < 1 || cfg.Shards > MaxShards:
-		return nil, fmt.Errorf("redis: %w: shards: %d, must be 1 to %d", store.ErrInvalid, cfg.Shards, MaxShards)
+	case cfg.Shards < 0 || cfg.Shards > MaxShards:
+		return nil, fmt.Errorf("redis: %w: shards: %d, must be 0 to %d", store.ErrInvalid, cfg.Shards, MaxShards)
 	case cfg.Retention < 0:
 		return nil, fmt.Errorf("redis: %w: retention: %v, at least 0", store.ErrInvalid, cfg.Retention)
 	case cfg.Timeout <= 0:
@@ -95,9 +94,6 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 
 	s := &Store{client: redis.NewClient(options), cfg: cfg, address: options.Addr}
-	for shard := range cfg.Shards {
-		s.indexes = append(s.indexes, cfg.Prefix+":{"+strconv.Itoa(shard)+"}")
-	}
 	if err := s.prepare(ctx); err != nil {
 		s.client.Close()
 		return nil, fmt.Errorf("redis at %s: %w", s.address, err)
@@ -113,18 +109,37 @@ func (s *Store) prepare(ctx context.Context) error {
 	if policy := infoFields(memory)["maxmemory_policy"]; policy != "noeviction" {
 		return fmt.Errorf("%w: maxmemory-policy is %s, which may drop unfinished sagas: set it to noeviction", store.ErrUnsafe, policy)
 	}
-	layout := fmt.Sprintf("1 shards=%d", s.cfg.Shards)
-	if _, err := s.client.SetNX(ctx, s.layoutKey(), layout, 0).Result(); err != nil {
+	if err := s.layOut(ctx); err != nil {
+		return err
+	}
+	for shard := range s.cfg.Shards {
+		s.indexes = append(s.indexes, s.cfg.Prefix+":{"+strconv.Itoa(shard)+"}")
+	}
+	return s.equip(ctx)
+}
+
+// layOut writes down how many shards the prefix has, or reads it if that was done
+// before.
+func (s *Store) layOut(ctx context.Context) error {
+	const layout = "1 shards=%d"
+	wanted := fmt.Sprintf(layout, max(1, s.cfg.Shards))
+	if _, err := s.client.SetNX(ctx, s.layoutKey(), wanted, 0).Result(); err != nil {
 		return fmt.Errorf("writing %s: %w", s.layoutKey(), err)
 	}
-	switch there, err := s.client.Get(ctx, s.layoutKey()).Result(); {
-	case err != nil:
+	there, err := s.client.Get(ctx, s.layoutKey()).Result()
+	if err != nil {
 		return fmt.Errorf("reading %s: %w", s.layoutKey(), err)
-	case there != layout:
-		return fmt.Errorf("%w: prefix %q holds sagas laid out as %q, not %q: keep that setting or use another prefix",
-			store.ErrUnsafe, s.cfg.Prefix, there, layout)
 	}
-	return s.loadScripts(ctx)
+	var shards int
+	if _, err := fmt.Sscanf(there, layout, &shards); err != nil || shards < 1 || shards > MaxShards {
+		return fmt.Errorf("%w: prefix %q holds sagas laid out as %q, not %q: use another prefix", store.ErrUnsafe, s.cfg.Prefix, there, wanted)
+	}
+	if s.cfg.Shards != 0 && s.cfg.Shards != shards {
+		return fmt.Errorf("%w: prefix %q holds sagas laid out as %q, not %q: leave shards at 0 or use another prefix",
+			store.ErrUnsafe, s.cfg.Prefix, there, wanted)
+	}
+	s.cfg.Shards = shards
+	return nil
 }
 
 // Close implements store.Store.

@@ -106,7 +106,7 @@ func TestMain_RefusesWrongInput(t *testing.T) {
 		"unknown variable":       {nil, "SAGABENCH_REDIS_PREFIKS=x", "SAGABENCH_REDIS_PREFIKS"},
 		"bad variable":           {nil, "SAGABENCH_REDIS_SHARDS=many", "redis.shards"},
 		"lease too short":        {nil, "SAGABENCH_COORDINATOR_LEASE=1s", "lease: 1s"},
-		"prefix with braces":     {[]string{"run", "redis"}, "SAGABENCH_REDIS_SHARDS=0", "shards: 0"},
+		"prefix with braces":     {[]string{"run", "redis"}, "SAGABENCH_REDIS_SHARDS=-1", "shards: -1"},
 		"directory is a file":    {[]string{"run", "pebble:" + file}, "", file},
 		"out is a file":          {[]string{"--out", file}, "", file},
 		"start without server":   {[]string{"run", "pebble", "--start"}, "", "--start"},
