@@ -40,6 +40,7 @@ const DefaultErrorBudget = 0.001
 const (
 	lateShare     = 0.01                   // sends that are late for want of the generator: the run is invalid
 	generatorFull = 0.80                   // of the cores it may use: it may be the limit
+	crowdedShare  = 0.80                   // of all cores, used by load, app and store: the machine has none left for a late load
 	hostFull      = 0.95                   // of all cores
 	coreFull      = 0.90                   // of one core
 	stealShare    = 0.01                   // of all cores

@@ -130,6 +130,28 @@ func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 			func(s *Summary, e *Evidence) { e.LateOwn = 2000 }, false,
 			"late load generator: 2,000 of 112,467 requests left more than 10 ms late though more could have been in flight",
 		},
+		"late generator on a machine that app and store fill": {
+			func(s *Summary, e *Evidence) {
+				s.Run.SharedHost, e.LateOwn = true, 2000
+				e.LoadCores, e.AppCores, e.StoreCores = ptr(0.5), ptr(0.75), ptr(0.5)
+			}, true,
+			"late load generator: 2,000 of 112,467 requests left more than 10 ms late though more could have been in flight; " +
+				"app and store had its cores, and the latencies have that wait in them (in cores: load 0.500, app 0.750, store 0.500)",
+		},
+		"late generator on a machine with room": {
+			func(s *Summary, e *Evidence) {
+				s.Run.SharedHost, e.LateOwn = true, 2000
+				e.LoadCores, e.AppCores, e.StoreCores = ptr(0.25), ptr(0.75), ptr(0.5)
+			}, false,
+			"late load generator: 2,000 of 112,467 requests left more than 10 ms late though more could have been in flight",
+		},
+		"late generator that fills the machine": {
+			func(s *Summary, e *Evidence) {
+				s.Run.SharedHost, e.LateOwn = true, 2000
+				e.LoadCores, e.AppCores, e.StoreCores = ptr(1.25), ptr(0.5), ptr(0.1)
+			}, false,
+			"late load generator: 2,000 of 112,467 requests left more than 10 ms late though more could have been in flight",
+		},
 		"busy generator": {
 			func(_ *Summary, e *Evidence) { e.LoadCores = ptr(1.7) }, true,
 			"load generator: it keeps 1.70 of its 2 cores busy (85.0%) and may be the limit",

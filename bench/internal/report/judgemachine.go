@@ -13,8 +13,13 @@ import (
 func (j *judgement) generator() {
 	l, e := j.s.Load, j.e
 	if l.Requests > 0 && float64(e.LateOwn) > lateShare*float64(l.Requests) {
-		j.refuse("late load generator: %s of %s requests left more than %d ms late though more could have been in flight",
+		late := fmt.Sprintf("late load generator: %s of %s requests left more than %d ms late though more could have been in flight",
 			count(e.LateOwn), count(l.Requests), LateAfter.Milliseconds())
+		if j.crowded() {
+			j.warn("%s; app and store had its cores, and the latencies have that wait in them%s", late, j.whoseCores())
+		} else {
+			j.refuse("%s", late)
+		}
 	}
 	if e.LoadCores != nil && e.LoadCoresUsable > 0 {
 		if share := *e.LoadCores / float64(e.LoadCoresUsable); share > generatorFull {
@@ -26,6 +31,27 @@ func (j *judgement) generator() {
 		j.warn("load generator: garbage collection stopped it for %s ms of %s s (%s)",
 			number(1000*pause), number(j.s.Run.DurationS), percent(pause/j.s.Run.DurationS))
 	}
+}
+
+// crowded tells whether the system under test is what kept the load generator from
+// its cores: they share a machine and fill it, and most of that is app and store.
+// Then the machine has no more to give, and says so in the latency from the due time.
+func (j *judgement) crowded() bool {
+	ours, ok := j.ours()
+	return ok && ours > crowdedShare*float64(j.e.LoadCoresUsable) && *j.e.LoadCores < ours/2
+}
+
+// ours is how many cores load, app and store used of a machine that they share.
+func (j *judgement) ours() (cores float64, ok bool) {
+	e := j.e
+	if !j.s.Run.SharedHost || e.LoadCores == nil || e.AppCores == nil || e.LoadCoresUsable == 0 {
+		return 0, false
+	}
+	cores = *e.LoadCores + *e.AppCores
+	if e.StoreCores != nil {
+		cores += *e.StoreCores
+	}
+	return cores, true
 }
 
 // limit answers why the rate is not double, where the rate was the system's to
@@ -133,15 +159,12 @@ func (j *judgement) surroundings() {
 
 // others looks for processes that have nothing to do with the run.
 func (j *judgement) others() {
-	e, cores := j.e, float64(j.e.LoadCoresUsable)
-	if !j.s.Run.SharedHost || e.HostBusy == nil || e.LoadCores == nil || e.AppCores == nil || cores == 0 {
+	ours, ok := j.ours()
+	if !ok || j.e.HostBusy == nil {
 		return
 	}
-	ours := *e.LoadCores + *e.AppCores
-	if e.StoreCores != nil {
-		ours += *e.StoreCores
-	}
-	if rest := *e.HostBusy*cores - ours; rest > othersShare*cores {
+	cores := float64(j.e.LoadCoresUsable)
+	if rest := *j.e.HostBusy*cores - ours; rest > othersShare*cores {
 		j.warn("others: %s of the machine's %s were used by neither load, app nor store", number(rest), plural(int64(cores), "core"))
 	}
 }
