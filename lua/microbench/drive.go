@@ -2,7 +2,9 @@ package microbench
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,6 +24,9 @@ func drive(conns []*client, l *load) (time.Duration, error) {
 	parts := cut(len(l.calls.ends), l.pipeline)
 	failures := make([]error, len(conns))
 	var group sync.WaitGroup
+	if l.every > 0 {
+		defer crowd()()
+	}
 	began := time.Now()
 	for c := range conns {
 		group.Go(func() { failures[c] = drivePart(conns[c], l, parts, c, len(conns)) })
@@ -68,6 +73,26 @@ func drivePart(conn *client, l *load, parts []int, first, many int) error {
 		}
 	}
 	return failure
+}
+
+// crowd keeps the cores busy that drive leaves idle, until stop: in a run of sagas app
+// and load do, and a server that runs on them is then not woken from an idle core,
+// which costs it more.
+func crowd() (stop func()) {
+	var stopped atomic.Bool
+	var group sync.WaitGroup
+	for range runtime.NumCPU() - 1 {
+		group.Go(func() {
+			memory := make([]byte, footprint)
+			for !stopped.Load() {
+				workUntil(time.Now().Add(100*time.Microsecond), memory)
+			}
+		})
+	}
+	return func() {
+		stopped.Store(true)
+		group.Wait()
+	}
 }
 
 // footprint is what an application and its load go through between two round
