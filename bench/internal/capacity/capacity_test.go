@@ -304,7 +304,7 @@ func TestFindLimit_NamesWhatIsFull(t *testing.T) {
 	machine := Machine{Cores: 4, Flushers: 2}
 	quiet := report.Resources{
 		LoadCores: value(0.5), AppCores: value(1), StoreCores: value(0.5), HostBusy: value(0.5),
-		BusiestCore: value(0.6), StoreCallsBusy: value(1), StoreLockWaits: value(0), StoreFsyncsPerS: value(400),
+		BusiestCore: value(0.65), StoreCallsBusy: value(1), StoreLockWaits: value(0), StoreFsyncsPerS: value(400),
 	}
 	for name, c := range map[string]struct {
 		spoil              func(*report.Resources)
@@ -314,10 +314,11 @@ func TestFindLimit_NamesWhatIsFull(t *testing.T) {
 		"cores of a store":  {func(r *report.Resources) { r.StoreCores = value(3.6) }, "store CPU", "the store keeps 90% of the machine's cores busy"},
 		"machine":           {func(r *report.Resources) { r.HostBusy = value(0.97) }, "CPU of the machine", "its cores are 97% busy (in cores: load 0.50, app 1.00, store 0.50)"},
 		"one core":          {func(r *report.Resources) { r.BusiestCore = value(0.99) }, "one core of the machine", "one of its cores is 99% busy"},
+		"all cores alike":   {func(r *report.Resources) { r.HostBusy, r.BusiestCore = value(0.8), value(0.88) }, "CPU of the machine", "its cores are 80% busy (in cores: load 0.50, app 1.00, store 0.50), on average; nothing is nearer"},
 		"network":           {func(r *report.Resources) { r.NetworkShare = value(0.93) }, "network", "93% full"},
 		"locks":             {func(r *report.Resources) { r.StoreLockWaits = value(1.8) }, "row locks", "wait for them 90% of the time"},
 		"fsyncs":            {func(r *report.Resources) { r.StoreCallsBusy = value(1.95) }, "writes to the store", "98% of the time as many batches are under way as may be, with 400 fsyncs/s"},
-		"nothing":           {func(*report.Resources) {}, "", "nothing was near its limit (most used: one core of the machine, 60%)"},
+		"nothing":           {func(*report.Resources) {}, "", "nothing was near its limit (most used: one core of the machine, 65%)"},
 		"nothing known":     {func(r *report.Resources) { *r = report.Resources{} }, "", "nothing that could be the limit was measured"},
 	} {
 		var steps []report.Measured

@@ -22,6 +22,7 @@ type Machine struct {
 const (
 	fullShare      = 0.85
 	fullCallsShare = 0.90
+	likelyShare    = 0.70 // on average: the more a resource is used, the more often somebody waits for it
 
 	nearShare = 0.05 // of the rate: next to the edge
 )
@@ -48,7 +49,7 @@ func FindLimit(steps []report.Measured, rate *float64, machine Machine) report.L
 		store,
 		{"network", r.NetworkShare, "the slowest link in use is %s full"},
 		{"CPU of the machine", r.HostBusy, "its cores are %s busy" + whose(r)},
-		{"one core of the machine", r.BusiestCore, "one of its cores is %s busy: something runs on one core only" + whose(r)},
+		{"one core of the machine", report.OneCoreOnly(r.BusiestCore, r.HostBusy), "one of its cores is %s busy: something runs on one core only" + whose(r)},
 		{"load generator", share(r.LoadCores, machine.Cores), "it keeps %s of its machine's cores busy"},
 		{"row locks", share(r.StoreLockWaits, machine.Flushers), "transactions wait for them %s of the time"},
 	}
@@ -68,8 +69,13 @@ func FindLimit(steps []report.Measured, rate *float64, machine Machine) report.L
 	if calls.share != nil && *calls.share >= fullCallsShare {
 		return calls.limit()
 	}
-	if most.share == nil {
+	switch {
+	case most.share == nil:
 		return report.Limit{Evidence: "nothing that could be the limit was measured"}
+	case *most.share >= likelyShare:
+		limit := most.limit()
+		limit.Evidence += ", on average; nothing is nearer to its limit, and the latency is that of moments in which it is full"
+		return limit
 	}
 	return report.Limit{Evidence: fmt.Sprintf("nothing was near its limit (most used: %s, %.0f%%), so the latency is that of moments in which something waits", most.resource, 100**most.share)}
 }

@@ -54,6 +54,19 @@ func (j *judgement) ours() (cores float64, ok bool) {
 	return cores, true
 }
 
+// lopsidedShare is how much busier than all cores together one of them is where
+// something runs on one core only.
+const lopsidedShare = 0.1
+
+// OneCoreOnly is how busy the busiest core is, or nil where the others are hardly less
+// so.
+func OneCoreOnly(busiest, all *float64) *float64 {
+	if busiest != nil && all != nil && *busiest-*all < lopsidedShare {
+		return nil
+	}
+	return busiest
+}
+
 // limit answers why the rate is not double, where the rate was the system's to
 // choose.
 func (j *judgement) limit() {
@@ -61,14 +74,15 @@ func (j *judgement) limit() {
 	if l.Mode == Open && !l.Overloaded() {
 		return
 	}
+	oneCore := OneCoreOnly(e.BusiestCore, e.HostBusy)
 	storeFull := e.StoreOneCore && e.StoreCores != nil && *e.StoreCores > coreFull
 	switch {
 	case storeFull:
 		j.warn("limit: the store keeps %s of its one core busy", percent(*e.StoreCores))
 	case e.HostBusy != nil && *e.HostBusy > hostFull:
 		j.warn("limit: the machine's cores are %s busy%s", percent(*e.HostBusy), j.whoseCores())
-	case e.BusiestCore != nil && *e.BusiestCore > hostFull:
-		j.warn("limit: one of the machine's cores is %s busy: something runs on one core only", percent(*e.BusiestCore))
+	case oneCore != nil && *oneCore > hostFull:
+		j.warn("limit: one of the machine's cores is %s busy: something runs on one core only", percent(*oneCore))
 	case e.HostBusy != nil && l.Mode == Closed:
 		j.warn("limit: the machine's cores are %s busy, so each request mostly waits%s: more in flight may reach a higher rate",
 			percent(*e.HostBusy), j.syncs())
