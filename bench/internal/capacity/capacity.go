@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"sagabench/bench/internal/report"
+	"sagabench/internal/document"
 )
 
 // Config of a search.
@@ -135,7 +136,7 @@ func (s *search) measure(rate float64) (kept bool, err error) {
 			s.edge.learn(rate, *m.Kept)
 			return *m.Kept, nil
 		case m.Validity.Valid:
-			return false, fmt.Errorf("at %.4g/s the service level cannot be judged: %s", rate, m.Why)
+			return false, fmt.Errorf("at %s/s the service level cannot be judged: %s", document.Number(rate), m.Why)
 		}
 	}
 }

@@ -201,9 +201,9 @@ func TestJudge_SaysWhatBrokeTheServiceLevel(t *testing.T) {
 	}{
 		"kept":     {func(*report.Measured) {}, ""},
 		"at limit": {func(m *report.Measured) { *m.LatencyMS.P99 = 20 }, ""},
-		"slow":     {func(m *report.Measured) { *m.LatencyMS.P99 = 20.04 }, "p99 is 20 ms"},
+		"slow":     {func(m *report.Measured) { *m.LatencyMS.P99 = 20.4 }, "p99 is 20.4 ms"},
 		"errors":   {func(m *report.Measured) { m.Load.Errors = 300 }, "errors: 0.3% of the requests"},
-		"overload": {func(m *report.Measured) { m.Load.AchievedPerS = 980 }, "overloaded: 980/s achieved of 1000/s"},
+		"overload": {func(m *report.Measured) { m.Load.AchievedPerS = 980 }, "overloaded: 980/s achieved of 1,000/s"},
 		"generator": {func(m *report.Measured) {
 			m.Validity = report.Validity{Warnings: []string{"late load generator"}}
 		}, "late load generator"},

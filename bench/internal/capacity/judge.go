@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sagabench/bench/internal/report"
+	"sagabench/internal/document"
 )
 
 // Judge says in m whether it kept the service level, and why not. It leaves open
@@ -23,7 +24,7 @@ func Judge(m *report.Measured, slo report.SLO) {
 		kept(false, "errors: %.3g%% of the requests", 100*share)
 		return
 	case l.Overloaded():
-		kept(false, "overloaded: %.4g/s achieved of %.4g/s", l.AchievedPerS, *l.OfferedPerS)
+		kept(false, "overloaded: %s/s achieved of %s/s", document.Number(l.AchievedPerS), document.Number(*l.OfferedPerS))
 		return
 	}
 	for _, goal := range slo.Latencies {
@@ -32,7 +33,7 @@ func Judge(m *report.Measured, slo report.SLO) {
 			m.Kept, m.Why = nil, fmt.Sprintf("%d requests are too few for %s", l.Requests, goal.Name())
 			return
 		case *ms > goal.MS:
-			kept(false, "%s is %.3g ms", goal.Name(), *ms)
+			kept(false, "%s is %s ms", goal.Name(), document.Number(*ms))
 			return
 		}
 	}
