@@ -39,6 +39,9 @@ func (d *mysqlDialect) connect(ctx context.Context, cfg Config, dial dialer) (*g
 	client.MultiStatements = true
 	client.ClientFoundRows = true // a row that is as it should be counts
 	client.DialFunc = dial
+	// All text is ASCII, as its columns are; bodies and notes are bytes. In utf8mb4
+	// the server would convert each gid and mark.
+	client.Collation = "ascii_bin"
 	if d.database == "" {
 		d.database = cfg.Schema
 	}
