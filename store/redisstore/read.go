@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -71,73 +70,6 @@ func (s *Store) fetch(ctx context.Context, keys []string) ([]store.Record, error
 		records = append(records, record)
 	}
 	return records, nil
-}
-
-// List implements store.Store. It walks the keys with SCAN, for an index over
-// finished sagas would cost every saga and serve only this.
-func (s *Store) List(ctx context.Context, query store.Query) (store.Page, error) {
-	query, err := query.Check()
-	if err != nil {
-		return store.Page{}, err
-	}
-	if err := s.enter(ctx); err != nil {
-		return store.Page{}, err
-	}
-	defer s.calls.RUnlock()
-	cursor, keys, err := s.parseCursor(query.Cursor)
-	if err != nil {
-		return store.Page{}, err
-	}
-	if len(keys) == 0 {
-		s.roundTrips.Add(1)
-		keys, cursor, err = s.client.Scan(ctx, cursor, s.cfg.Prefix+":{*}:*", int64(query.Limit)).Result()
-		if err != nil {
-			return store.Page{}, s.failure(ctx, "list", err)
-		}
-	}
-	// SCAN may give more than it was asked for; what is over waits in the cursor.
-	over := keys[min(len(keys), query.Limit):]
-	records, err := s.fetch(ctx, keys[:len(keys)-len(over)])
-	if err != nil {
-		return store.Page{}, s.failure(ctx, "list", err)
-	}
-	page := store.Page{Next: formatCursor(cursor, over)}
-	for _, r := range records {
-		if query.Matches(r) {
-			page.Records = append(page.Records, r)
-		}
-	}
-	return page, nil
-}
-
-// A cursor is where SCAN goes on, then the gids that were read and not returned.
-func formatCursor(scan uint64, over []string) string {
-	if scan == 0 && len(over) == 0 {
-		return ""
-	}
-	words := []string{strconv.FormatUint(scan, 10)}
-	for _, key := range over {
-		words = append(words, sagaGID(key))
-	}
-	return strings.Join(words, ".")
-}
-
-func (s *Store) parseCursor(cursor string) (scan uint64, over []string, err error) {
-	if cursor == "" {
-		return 0, nil, nil
-	}
-	words := strings.Split(cursor, ".")
-	scan, err = strconv.ParseUint(words[0], 10, 64)
-	if err != nil {
-		return 0, nil, fmt.Errorf("%w: cursor: not one of ours", store.ErrInvalid)
-	}
-	for _, gid := range words[1:] {
-		if err := store.CheckGID(gid); err != nil {
-			return 0, nil, fmt.Errorf("%w: cursor: not one of ours", store.ErrInvalid)
-		}
-		over = append(over, s.sagaKey(gid))
-	}
-	return scan, over, nil
 }
 
 // beforeBallast is the end of the due times in a due index: what comes after them

@@ -314,3 +314,43 @@ func requireApplied(t *testing.T, s store.Applier, changes []store.Change) {
 		require.NoError(t, err, "change %d", i)
 	}
 }
+
+// Whoever looks for the sagas that are stuck does not wait for the finished ones to
+// be walked.
+func TestList_OfUnfinishedSagasReadsNoOthers(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(lab.TestRedis(t, lab.RedisConfig{}))
+	cfg.Shards = 3
+	s := open(t, cfg)
+	defer s.Close()
+	var creates, ends []store.Change
+	for i := range 1000 {
+		creates = append(creates, create(i))
+		if i%100 != 0 {
+			ends = append(ends, finish(i))
+		}
+	}
+	requireApplied(t, s, creates)
+	requireApplied(t, s, ends)
+	query := store.Query{Status: store.StatusSubmitted, Limit: 3}
+	found, pages := map[string]bool{}, 0
+	for {
+		page, err := s.List(t.Context(), query)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(page.Records), query.Limit)
+		for _, r := range page.Records {
+			found[r.GID] = true
+		}
+		pages++
+		if query.Cursor = page.Next; page.Next == "" {
+			break
+		}
+	}
+	require.Len(t, found, 10)
+	require.LessOrEqual(t, pages, 10, "as many as there are unfinished sagas, at worst")
+
+	for _, cursor := range []string{"0", "0-", "-1-0", "3-0", "4-0.g", "0-0.bad gid", "x-0"} {
+		_, err := s.List(t.Context(), store.Query{Status: store.StatusSubmitted, Cursor: cursor})
+		require.ErrorIs(t, err, store.ErrInvalid, cursor)
+	}
+}
