@@ -301,7 +301,7 @@ func TestFindEdge(t *testing.T) {
 func TestFindLimit_NamesWhatIsFull(t *testing.T) {
 	t.Parallel()
 	value := func(x float64) *float64 { return &x }
-	machine := Machine{Cores: 4, Flushers: 2}
+	machine := Machine{Cores: 4, Shared: true, Flushers: 2}
 	quiet := report.Resources{
 		LoadCores: value(0.5), AppCores: value(1), StoreCores: value(0.5), HostBusy: value(0.5),
 		BusiestCore: value(0.65), StoreCallsBusy: value(1), StoreLockWaits: value(0), StoreFsyncsPerS: value(400),
@@ -334,5 +334,26 @@ func TestFindLimit_NamesWhatIsFull(t *testing.T) {
 		require.Equal(t, c.resource, limit.Resource, name)
 		require.Contains(t, limit.Evidence, c.evidence, name)
 		require.Equal(t, c.resource == "", limit.Share == nil, name)
+	}
+}
+
+// What is busy on a machine that has neither app nor store is the load generator.
+func TestFindLimit_OfAppHostsElsewhere(t *testing.T) {
+	t.Parallel()
+	value := func(x float64) *float64 { return &x }
+	for name, c := range map[string]struct {
+		used               report.Resources
+		resource, evidence string
+	}{
+		"app":           {report.Resources{AppCores: value(7.2), AppCoresUsable: value(8), HostBusy: value(0.9)}, "app CPU", "the app keeps 90% of its 8 cores busy"},
+		"load":          {report.Resources{AppCores: value(2), AppCoresUsable: value(8), HostBusy: value(0.97)}, "load generator", "the cores of its machine are 97% busy"},
+		"load, a core":  {report.Resources{AppCores: value(2), AppCoresUsable: value(8), HostBusy: value(0.5), BusiestCore: value(0.99)}, "load generator", "one core of its machine is 99% busy"},
+		"cores unknown": {report.Resources{AppCores: value(7.9), HostBusy: value(0.2)}, "", "most used: load generator, 20%"},
+	} {
+		m := step(200, 1)
+		m.Resources = c.used
+		limit := FindLimit([]report.Measured{m}, value(200), Machine{Cores: 4})
+		require.Equal(t, c.resource, limit.Resource, name)
+		require.Contains(t, limit.Evidence, c.evidence, name)
 	}
 }

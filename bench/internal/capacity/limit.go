@@ -12,8 +12,9 @@ import (
 
 // Machine is what shares are taken of.
 type Machine struct {
-	Cores    int // of the load generator's machine
-	Flushers int // batches that the app may have under way to the store
+	Cores    int  // of the load generator's machine
+	Shared   bool // app or store run on it too
+	Flushers int  // batches that the app may have under way to the store; 0: not known
 }
 
 // From these shares on, a resource is what keeps the rate from being higher. Calls
@@ -45,11 +46,20 @@ func FindLimit(steps []report.Measured, rate *float64, machine Machine) report.L
 	if r.StoreOneCore {
 		store = candidate{"store CPU", r.StoreCores, "the store keeps %s of the one core busy on which it runs commands"}
 	}
+	host := candidate{"CPU of the machine", r.HostBusy, "its cores are %s busy" + whose(r)}
+	one := candidate{"one core of the machine", report.OneCoreOnly(r.BusiestCore, r.HostBusy), "one of its cores is %s busy: something runs on one core only" + whose(r)}
+	app := candidate{}
+	if !machine.Shared { // what is busy there is the load generator, and nothing else
+		host.resource, host.evidence = "load generator", "the cores of its machine are %s busy"
+		one.resource, one.evidence = "load generator", "one core of its machine is %s busy"
+		app = appCPU(r)
+	}
 	full := []candidate{
 		store,
+		app,
 		{"network", r.NetworkShare, "the slowest link in use is %s full"},
-		{"CPU of the machine", r.HostBusy, "its cores are %s busy" + whose(r)},
-		{"one core of the machine", report.OneCoreOnly(r.BusiestCore, r.HostBusy), "one of its cores is %s busy: something runs on one core only" + whose(r)},
+		host,
+		one,
 		{"load generator", share(r.LoadCores, machine.Cores), "it keeps %s of its machine's cores busy"},
 		{"row locks", share(r.StoreLockWaits, machine.Flushers), "transactions wait for them %s of the time"},
 	}
@@ -78,6 +88,16 @@ func FindLimit(steps []report.Measured, rate *float64, machine Machine) report.L
 		return limit
 	}
 	return report.Limit{Evidence: fmt.Sprintf("nothing was near its limit (most used: %s, %.0f%%), so the latency is that of moments in which something waits", most.resource, 100**most.share)}
+}
+
+// appCPU is that of app hosts that are machines of their own.
+func appCPU(r report.Resources) candidate {
+	c := candidate{resource: "app CPU"}
+	if r.AppCores != nil && r.AppCoresUsable != nil && *r.AppCoresUsable > 0 {
+		x := *r.AppCores / *r.AppCoresUsable
+		c.share, c.evidence = &x, fmt.Sprintf("the app keeps %%s of its %.0f cores busy", *r.AppCoresUsable)
+	}
+	return c
 }
 
 func (c candidate) limit() report.Limit {
@@ -153,6 +173,7 @@ func average(at []report.Measured) report.Resources {
 	return R{
 		LoadCores:       mean(func(r R) *float64 { return r.LoadCores }),
 		AppCores:        mean(func(r R) *float64 { return r.AppCores }),
+		AppCoresUsable:  mean(func(r R) *float64 { return r.AppCoresUsable }),
 		StoreCores:      mean(func(r R) *float64 { return r.StoreCores }),
 		StoreOneCore:    at[0].Resources.StoreOneCore,
 		HostBusy:        mean(func(r R) *float64 { return r.HostBusy }),

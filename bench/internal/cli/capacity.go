@@ -24,10 +24,11 @@ import (
 
 func (a *app) capacityCommand() *cobra.Command {
 	var start starting
+	targets := ""
 	cfg := capacity.Default()
 	slo, step, warmup := "p99=20ms", cfg.Step, time.Second
 	cmd := &cobra.Command{
-		Use:   "capacity STORE",
+		Use:   "capacity [STORE] [--target URL,...]",
 		Short: "Find the highest rate that keeps the latency you promised, and what limits it",
 		Long: `Find the highest rate that keeps the latency you promised, and what limits it.
 
@@ -35,11 +36,22 @@ A bench server is started, as bench run does. Closed loops with 1 to 512 in flig
 give the scaling curve, to which the Universal Scalability Law is fitted; open loops
 from a tenth of the highest throughput upwards give the latency over the rate; then
 rates near the one from which the service level is broken are measured, always where it
-is as likely to be kept as not, until that rate is known to some 5% or time is up.`,
+is as likely to be kept as not, until that rate is known to some 5% or time is up.
+
+With --target none is started: bench servers that run already are measured, together,
+as bench load does. With the store that is behind them, its costs are measured and it
+is audited afterwards. A token that is configured (SAGABENCH_SERVER_TOKEN) is shown to
+them.`,
 		Example: `  bench capacity pebble --slo p99=20ms
   bench capacity redis --start --slo p99=5ms,p99.9=50ms,errors=0.1%
-  bench capacity mysql --start --duration 10s --arrival poisson`,
-		Args: exactlyOneStore,
+  bench capacity mysql --start --duration 10s --arrival poisson
+  bench capacity redis://10.0.0.9:6379 --target http://10.0.0.1:8080,http://10.0.0.2:8080`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed(targetFlag) {
+				return cobra.MaximumNArgs(1)(cmd, args)
+			}
+			return exactlyOneStore(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if cfg.SLO, err = capacity.ParseSLO(slo); err != nil {
 				return fmt.Errorf("--%w", err)
@@ -53,35 +65,40 @@ is as likely to be kept as not, until that rate is known to some 5% or time is u
 			if err := load.Arrival(a.options.Load.Arrival).Validate(); err != nil {
 				return err
 			}
-			return a.capacity(cmd.Context(), args[0], start, cfg.WithStep(step, warmup), warmup)
+			var on setup
+			if !cmd.Flags().Changed(targetFlag) {
+				on, err = a.setUp(cmd.Context(), args[0], start)
+			} else if err = start.none(); err == nil {
+				on, err = a.running(targets, args, "capacity")
+			}
+			if err != nil {
+				return err
+			}
+			defer on.stop()
+			on.cfg.Load.Warmup = warmup
+			return a.capacity(cmd.Context(), on, cfg.WithStep(step, warmup))
 		},
 	}
 	cmd.Flags().StringVar(&slo, "slo", slo, "what was promised: bounds of percentiles, and the share of errors, as p99=20ms,errors=0.1%")
 	start.flags(cmd.Flags())
+	targetsFlag(cmd, &targets)
 	a.sweepFlags(cmd, &step, &warmup)
 	a.scenarioFlags(cmd)
 	return cmd
 }
 
-func (a *app) capacity(ctx context.Context, name string, start starting, cfg capacity.Config, warmup time.Duration) error {
-	own, err := a.setUp(ctx, name, start)
-	if err != nil {
-		return err
-	}
-	defer own.stop()
-	own.cfg.Load.Warmup = warmup
-
-	stopMetrics, err := a.serveMetrics(&own.cfg.Load)
+func (a *app) capacity(ctx context.Context, on setup, cfg capacity.Config) error {
+	stopMetrics, err := a.serveMetrics(&on.cfg.Load)
 	if err != nil {
 		return err
 	}
 	defer stopMetrics()
-	progress := a.newProgress(&own.cfg)
+	progress := a.newProgress(&on.cfg)
 	if progress.bars == nil { // each measurement has its line
-		own.cfg.Load.Progress = nil
+		on.cfg.Load.Progress = nil
 	}
-	s := &capacitySearch{cfg: cfg, load: own.cfg.Load, status: own.cfg.Status, result: report.Capacity{SLO: cfg.SLO, Predicted: []report.Predicted{}}}
-	base, err := trial.Sweep(ctx, own.cfg, own.target, own.child, s.run)
+	s := &capacitySearch{cfg: cfg, load: on.cfg.Load, status: on.cfg.Status, result: report.Capacity{SLO: cfg.SLO, Predicted: []report.Predicted{}}}
+	base, err := trial.Sweep(ctx, on.cfg, on.servers, s.run)
 	progress.done()
 	if err != nil {
 		_ = os.Remove(resultsDir) // if it is empty: nothing was written
@@ -92,16 +109,16 @@ func (a *app) capacity(ctx context.Context, name string, start starting, cfg cap
 	}
 	result := report.CapacitySummary{
 		Schema: report.Schema, Run: base.Run, Check: base.Check, Environment: base.Environment,
-		Capacity: s.conclude(capacity.Machine{Cores: base.Environment.Cores, Flushers: a.sagaConfig().Commit.Flushers}),
+		Capacity: s.conclude(capacity.Machine{Cores: base.Environment.Cores, Shared: base.Run.SharedHost, Flushers: on.flushers}),
 	}
 	result.Validity = base.Validity
 	foretell(&result)
 	result.Validity = report.JudgeCapacity(base.Validity, result.Capacity)
-	d := result.Document(own.cfg.Dir)
-	if err := write(own.cfg.Dir, result, d); err != nil {
+	d := result.Document(on.cfg.Dir)
+	if err := write(on.cfg.Dir, result, d); err != nil {
 		return err
 	}
-	return a.show(result, result.Validity, d, own.cfg.Dir)
+	return a.show(result, result.Validity, d, on.cfg.Dir)
 }
 
 // sweepFlags are those of the load that a search leaves open.

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -144,7 +146,12 @@ func TestCapacity_RefusesWrongInput(t *testing.T) {
 	t.Parallel()
 	full := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(full, "something"), nil, 0o666))
+	elsewhere := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(elsewhere.Close)
 	searched := func(args ...string) []string { return append([]string{"capacity", "pebble"}, args...) }
+	running := func(target string, args ...string) []string {
+		return append([]string{"capacity", "--target", target}, args...)
+	}
 	for name, tt := range map[string]struct {
 		args []string
 		says string
@@ -172,6 +179,14 @@ func TestCapacity_RefusesWrongInput(t *testing.T) {
 		"rate":             {searched("--rate", "100/s"), "--rate"},
 		"out not empty":    {searched("--out", full), full + " is not empty"},
 		"out is a file":    {searched("--out", filepath.Join(full, "something")), "something"},
+		"target of none":   {running("", "redis"), "--target: which servers?"},
+		"target, start":    {running("http://127.0.0.1:1", "redis", "--start"), "--start and --target: servers that run already have a store"},
+		"target, set":      {running("http://127.0.0.1:1", "redis", "--set", "save="), "--set: it is for a server that --start starts"},
+		"target, embedded": {running("http://127.0.0.1:1", "pebble"), "pebble is held by its bench server: leave it out here"},
+		"target, stores":   {running("http://127.0.0.1:1", "redis", "mysql"), "at most 1 arg"},
+		"target, password": {running("http://me:topsecret@127.0.0.1:1"), "no place for a password"},
+		"nobody there":     {running("http://127.0.0.1:1"), "target: http://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused"},
+		"no bench server":  {running(elsewhere.URL), "target: " + elsewhere.URL + " is no bench server, or has another token (404 Not Found)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/trial"
 	"sagabench/store/open"
 )
@@ -31,38 +30,50 @@ is configured (SAGABENCH_SERVER_TOKEN) is shown to the servers.`,
 			return a.load(cmd.Context(), targets, trial.Protocol(protocol), args)
 		},
 	}
-	cmd.Flags().StringVar(&targets, "target", "", "URLs of servers, as http://10.0.0.1:8080, separated by commas")
+	targetsFlag(cmd, &targets)
 	cmd.Flags().StringVar(&protocol, "protocol", protocol, "of the servers: bench, or dtm for dtm's HTTP API")
 	a.loadFlags(cmd)
 	a.scenarioFlags(cmd)
 	return cmd
 }
 
+const targetFlag = "target"
+
+// targetsFlag names servers that run already.
+func targetsFlag(cmd *cobra.Command, targets *string) {
+	cmd.Flags().StringVar(targets, targetFlag, "", "URLs of servers that run, as http://10.0.0.1:8080, separated by commas")
+}
+
 func (a *app) load(ctx context.Context, targets string, protocol trial.Protocol, stores []string) error {
-	if targets == "" {
-		return errors.New("--target: which servers? bench STORE starts one and prints its URL")
-	}
 	if err := protocol.Validate(); err != nil {
 		return err
 	}
-	driver := "load"
+	running, err := a.running(targets, stores, "load")
+	if err != nil {
+		return err
+	}
+	running.cfg.Protocol = protocol
+	return a.try(ctx, running)
+}
+
+// running is the setup for servers that run already. The result of one whose store is
+// not known is named after the command.
+func (a *app) running(targets string, stores []string, command string) (setup, error) {
+	if targets == "" {
+		return setup{}, errors.New("--target: which servers? bench STORE starts one and prints its URL")
+	}
+	name := command
 	var target *open.Target
 	if len(stores) == 1 {
 		t, err := a.target(stores[0])
 		if err != nil {
-			return err
+			return setup{}, err
 		}
 		if t.Embedded() {
-			return fmt.Errorf("store: %s is held by its bench server: leave it out here, and run bench check when the server has stopped", stores[0])
+			return setup{}, fmt.Errorf("store: %s is held by its bench server: leave it out here, and run bench check when the server has stopped", stores[0])
 		}
-		target, driver = &t, t.Driver
+		target, name = &t, t.Driver
 	}
-	cfg, err := a.trialConfig(driver)
-	if err != nil {
-		return err
-	}
-	cfg.Protocol = protocol
-	return a.try(cfg, func(cfg trial.Config) (report.Summary, error) {
-		return trial.Load(ctx, cfg, strings.Split(targets, ","), target)
-	})
+	cfg, err := a.trialConfig(name)
+	return setup{cfg: cfg, servers: trial.Running(strings.Split(targets, ","), target), stop: func() {}}, err
 }

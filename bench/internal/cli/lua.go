@@ -311,7 +311,7 @@ func (r *luaRun) trial(ctx context.Context, s *luaServer) (report.Summary, error
 	if err != nil {
 		return report.Summary{}, err
 	}
-	return trial.Run(ctx, cfg, s.target, child)
+	return trial.Run(ctx, cfg, trial.Own(s.target, child))
 }
 
 // threads repeats the essential with several threads for input and output, on

@@ -26,7 +26,8 @@ func (a *app) planCommand() *cobra.Command {
 		Long: `How many machines a rate takes, by what was measured: app hosts and store nodes,
 memory, disk and network, and what breaks first when one is lost. Each line names the
 measurement that it rests on. The results are those of bench capacity, or of bench run
-and load with a rate; all on the same kind of machine and store.`,
+and load with a rate; all on the same kind of machine and store, and of as many app
+hosts.`,
 		Example: `  bench plan --rate 20000/s --peak 2x --p99 20ms --retention 24h --from sagabench-results/*-redis`,
 		RunE: func(_ *cobra.Command, args []string) (err error) {
 			if demand.RatePerS, err = parseRate(rate); err != nil || demand.RatePerS == 0 || math.IsInf(demand.RatePerS, 0) {

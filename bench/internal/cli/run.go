@@ -50,43 +50,46 @@ func (a *app) run(ctx context.Context, name string, start starting, fill int64) 
 	}
 	defer own.stop()
 	own.cfg.Fill = fill
-	return a.try(own.cfg, func(cfg trial.Config) (report.Summary, error) { return trial.Run(ctx, cfg, own.target, own.child) })
+	return a.try(ctx, own)
 }
 
-// setup is what a command needs that starts a bench server on a store.
+// setup is what a command needs that drives servers.
 type setup struct {
-	cfg    trial.Config
-	target open.Target
-	child  trial.Child
-	stop   func() // ends the store's server, if one was started
+	cfg      trial.Config
+	servers  trial.Servers
+	flushers int    // batches that the servers may have under way to the store; 0: not known
+	stop     func() // ends the store's server, if one was started
 }
 
-// setUp checks all that can be checked, then starts the store's server if it is
-// asked to.
+// setUp is for a bench server of its own: it checks all that can be checked, then
+// starts the store's server if it is asked to.
 func (a *app) setUp(ctx context.Context, name string, start starting) (own setup, err error) {
 	own.stop = func() {}
-	if own.target, err = a.target(name); err != nil {
-		return own, err
-	}
-	settings, err := start.check(name, own.target)
+	target, err := a.target(name)
 	if err != nil {
 		return own, err
 	}
-	if own.cfg, err = a.trialConfig(own.target.Driver); err != nil {
+	settings, err := start.check(name, target)
+	if err != nil {
 		return own, err
 	}
-	if own.child, err = a.child(own.target.Driver); err != nil {
+	if own.cfg, err = a.trialConfig(target.Driver); err != nil {
+		return own, err
+	}
+	child, err := a.child(target.Driver)
+	if err != nil {
 		return own, err
 	}
 	if start.start {
-		server, err := startServer(ctx, own.target.Driver, settings)
+		server, err := startServer(ctx, target.Driver, settings)
 		if err != nil {
 			return own, err
 		}
 		own.stop = func() { server.Stop() }
-		own.target.SetURL(server.URL())
+		target.SetURL(server.URL())
 		own.cfg.StorePID = server.PID()
 	}
+	own.servers, own.flushers = trial.Own(target, child), a.sagaConfig().Commit.Flushers
 	return own, nil
 }
 
@@ -106,14 +109,15 @@ func (a *app) child(driver string) (trial.Child, error) {
 }
 
 // try makes a trial, shows its progress and prints its result.
-func (a *app) try(cfg trial.Config, run func(trial.Config) (report.Summary, error)) error {
+func (a *app) try(ctx context.Context, on setup) error {
+	cfg := on.cfg
 	stop, err := a.serveMetrics(&cfg.Load)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	progress := a.newProgress(&cfg)
-	summary, err := run(cfg)
+	summary, err := trial.Run(ctx, cfg, on.servers)
 	progress.done()
 	if err != nil {
 		_ = os.Remove(resultsDir) // if it is empty: nothing was written
@@ -169,15 +173,30 @@ func (a *app) trialConfig(driver string) (trial.Config, error) {
 // programWords are how the program is called where a command is shown.
 const programWords = "go run bench/main.go"
 
+// valueOf is the value of a flag, if argument i is that, with or without the flag
+// itself before it.
+func (a *app) valueOf(name string, i int) (flag, value string, ok bool) {
+	flag = "--" + name + "="
+	if value, ok = strings.CutPrefix(a.args[i], flag); ok {
+		return flag, value, true
+	}
+	return "", a.args[i], i > 0 && a.args[i-1] == "--"+name
+}
+
 // command is what was typed, without secrets.
 func (a *app) command() string {
 	words := []string{programWords}
 	for i, arg := range a.args {
-		arg = open.Redact(arg)
-		if setting, ok := strings.CutPrefix(arg, "--"+setFlag+"="); ok {
-			arg = "--" + setFlag + "=" + redactSetting(setting)
-		} else if i > 0 && a.args[i-1] == "--"+setFlag {
-			arg = redactSetting(arg)
+		if flag, setting, ok := a.valueOf(setFlag, i); ok {
+			arg = flag + redactSetting(open.Redact(setting))
+		} else if flag, targets, ok := a.valueOf(targetFlag, i); ok {
+			urls := strings.Split(targets, ",")
+			for k := range urls {
+				urls[k] = open.Redact(urls[k])
+			}
+			arg = flag + strings.Join(urls, ",")
+		} else {
+			arg = open.Redact(arg)
 		}
 		if strings.ContainsAny(arg, " '\"$&;|<>*?()\\") {
 			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"

@@ -111,4 +111,9 @@ func TestApp_CommandShowsNoSecretSetting(t *testing.T) {
 	a = app{args: []string{"load", "postgres://me@h/db?sslmode=disable&password=topsecret", "--target", "http://a"}}
 	require.NotContains(t, a.command(), "topsecret")
 	require.Contains(t, a.command(), "sslmode=disable")
+	for _, flag := range [][]string{{"--target", "http://a:1,http://b:2"}, {"--target=http://a:1,http://b:2"}} {
+		require.Equal(t, "go run bench/main.go load "+strings.Join(flag, " "), (&app{args: append([]string{"load"}, flag...)}).command())
+	}
+	a = app{args: []string{"load", "--target=http://a:1,http://me:topsecret@b"}}
+	require.Equal(t, "go run bench/main.go load '--target=http://a:1,http://me:***@b'", a.command())
 }

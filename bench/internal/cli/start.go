@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -29,10 +30,8 @@ func (s *starting) flags(f *pflag.FlagSet) {
 // check is done before anything is started.
 func (s *starting) check(name string, t open.Target) (settings map[string]string, err error) {
 	switch {
-	case !s.start && len(s.set) > 0:
-		return nil, fmt.Errorf("--set: it is for a server that --start starts; another one has its own settings")
 	case !s.start:
-		return nil, nil
+		return nil, s.none()
 	case t.Embedded():
 		return nil, fmt.Errorf("--start: %s has no server to start", t.Driver)
 	case name != t.Driver:
@@ -53,6 +52,17 @@ func (s *starting) check(name string, t open.Target) (settings map[string]string
 		settings[name] = value
 	}
 	return settings, nil
+}
+
+// none refuses what is for a server that is started, where none is.
+func (s *starting) none() error {
+	switch {
+	case s.start:
+		return errors.New("--start and --target: servers that run already have a store; leave one of the two out")
+	case len(s.set) > 0:
+		return errors.New("--set: it is for a server that --start starts; another one has its own settings")
+	}
+	return nil
 }
 
 var settingName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)

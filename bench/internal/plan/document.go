@@ -78,10 +78,13 @@ func (p Plan) headline() string {
 		return number(n) + " " + one + "s"
 	}
 	machines := what("app host")
-	if p.Store.Driver == embedded {
-		machines += ", each with its own store"
-	} else {
-		machines += " and " + what("store node")
+	switch p.Store.Driver {
+	case "":
+		machines += " on an unknown store"
+	case embedded:
+		machines += ", each with its own store (" + embedded + ")"
+	default:
+		machines += " and " + what("store node") + " (" + p.Store.Driver + ")"
 	}
 	rate := document.Number(p.RatePerS) + " sagas/s"
 	if p.PeakPerS > p.RatePerS {
@@ -91,7 +94,7 @@ func (p Plan) headline() string {
 	for _, goal := range p.SLO.Latencies {
 		promise = append(promise, goal.String())
 	}
-	return fmt.Sprintf("%s (%s) for %s, with %s", machines, p.Store.Driver, rate, strings.Join(promise, ", "))
+	return fmt.Sprintf("%s for %s, with %s", machines, rate, strings.Join(promise, ", "))
 }
 
 // extrapolated says with the headline that its numbers of machines were not seen.

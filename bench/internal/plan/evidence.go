@@ -16,6 +16,7 @@ type evidence struct {
 	ids      []string
 	store    report.Store
 	scenario report.Scenario
+	hosts    int   // of the app, which carried the rates together
 	cores    int   // of the measured machine
 	memory   int64 // of the same, in bytes; 0: not known
 	shared   bool  // load, app and store took CPU from each other
@@ -44,7 +45,7 @@ func gather(results []Result) (evidence, error) {
 		}
 		if len(e.ids) == 0 {
 			e.store, e.scenario, e.shared = run.Store, run.Scenario, run.SharedHost
-			e.cores, e.memory = environment.Cores, environment.Memory
+			e.hosts, e.cores, e.memory = appHosts(run), environment.Cores, environment.Memory
 		}
 		if twice := slices.ContainsFunc(results[:i], func(o Result) bool {
 			other, _, _, _ := o.parts()
@@ -55,6 +56,10 @@ func gather(results []Result) (evidence, error) {
 		if run.Store.Driver != e.store.Driver || run.Store.Durability != e.store.Durability ||
 			run.Scenario != e.scenario || environment.Cores != e.cores || run.SharedHost != e.shared {
 			return evidence{}, fmt.Errorf("%w: results %s and %s are of unlike stores, durability, sagas or machines", ErrNoPlan, e.ids[0], run.ID)
+		}
+		if n := appHosts(run); n != e.hosts {
+			return evidence{}, fmt.Errorf("%w: results %s and %s are of %d and %d app hosts, which do not carry the same rates: plan from those of one number; bench report shows them side by side",
+				ErrNoPlan, e.ids[0], run.ID, e.hosts, n)
 		}
 		if r.Capacity != nil {
 			e.searched = append(e.searched, r.Capacity.Capacity.SLO)
@@ -95,6 +100,9 @@ func (r Result) parts() (report.Run, report.Validity, report.Environment, []repo
 		CostPerSaga: s.CostPerSaga, Resources: s.Resources, Validity: s.Validity,
 	}}
 }
+
+// appHosts are those of a run; where they are not known it is one of bench run.
+func appHosts(r report.Run) int { return max(1, r.AppHosts) }
 
 // brief puts warnings into one line, cut to what each is about. Which of them made the
 // result invalid is not kept, so all are there.

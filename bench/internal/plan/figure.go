@@ -92,10 +92,14 @@ func (e evidence) where(below, above place) string {
 }
 
 func (e evidence) names() string {
+	names := e.ids[0]
 	if len(e.ids) > 1 {
-		return fmt.Sprintf("%s and %d more", e.ids[0], len(e.ids)-1)
+		names += fmt.Sprintf(" and %d more", len(e.ids)-1)
 	}
-	return e.ids[0]
+	if e.hosts > 1 {
+		names += fmt.Sprintf(", %d app hosts", e.hosts)
+	}
+	return names
 }
 
 // spread is half the interval of one more measurement, as a share, where there are n:

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -105,4 +106,64 @@ func TestPlan_HeadlineIsInWords(t *testing.T) {
 	require.Equal(t, "3 app hosts, each with its own store (pebble) for 20,000 sagas/s, with p99 ≤ 20 ms", d.Headline)
 	require.True(t, strings.HasPrefix(d.Lead[0], "Extrapolated: "), d.Lead)
 	require.Contains(t, line(t, p.Lines, "held by finished sagas").Caveat, "of 1h30m at")
+}
+
+// ofHosts is searched, on so many app hosts: each has its share of the rates.
+func ofHosts(n int) *report.CapacitySummary {
+	c := searched()
+	c.Run.ID, c.Run.AppHosts = fmt.Sprintf("of-%d", n), n
+	return c
+}
+
+func TestMake_SizesBySeveralAppHosts(t *testing.T) {
+	t.Parallel()
+	p, err := plan.Make(plan.Demand{RatePerS: 8000, Peak: 1, SLO: promise}, of(ofHosts(2)))
+	require.NoError(t, err)
+	// Two did so, though at 40 µs one of 1.8 cores was enough: at 8,000/s of its own, as
+	// two that carry 16,000/s, which nobody saw; so one is what the cost says.
+	hosts := line(t, p.Lines, "app hosts")
+	require.InDelta(t, 1, *hosts.Value, 0)
+	require.True(t, hosts.Extrapolated)
+	require.Contains(t, hosts.Caveat, "if each carries as much as each of the 2 that were measured together")
+
+	c := ofHosts(2)
+	for i := range c.Capacity.Steps {
+		*c.Capacity.Steps[i].CostPerSaga.AppCPUUS *= 10 // 400 µs at 8,000/s: 3.2 cores
+	}
+	p, err = plan.Make(plan.Demand{RatePerS: 8000, Peak: 1, SLO: promise}, of(c))
+	require.NoError(t, err)
+	hosts = line(t, p.Lines, "app hosts")
+	require.InDelta(t, 2, *hosts.Value, 0)
+	require.False(t, hosts.Extrapolated)
+	require.Empty(t, hosts.Caveat, "it was measured so")
+	require.Contains(t, hosts.Basis, "app CPU per saga 400 µs, measured at 8,000/s (of-2, 2 app hosts)")
+	require.InEpsilon(t, 3.2, *line(t, p.Lines, "app CPU").Value, 1e-9)
+	require.InEpsilon(t, 0.08, *line(t, p.Lines, "store CPU").Value, 1e-9, "the store had the whole rate")
+	require.InEpsilon(t, 100*(3.6/3.2-1), *line(t, p.Lines, "headroom of the app hosts").Value, 1e-9)
+}
+
+func TestMake_RefusesDifferentNumbersOfAppHosts(t *testing.T) {
+	t.Parallel()
+	_, err := plan.Make(modest, append(of(ofHosts(1)), of(ofHosts(3))...))
+	require.ErrorIs(t, err, plan.ErrNoPlan)
+	require.ErrorContains(t, err, "results of-1 and of-3 are of 1 and 3 app hosts")
+	_, err = plan.Make(modest, append(of(ofHosts(0)), of(ofHosts(1))...))
+	require.NoError(t, err, "bench run once did not say that it starts one")
+}
+
+func TestMake_OfServersOnAnUnknownStore(t *testing.T) {
+	t.Parallel()
+	c := ofHosts(2)
+	c.Run.Store = report.Store{}
+	for i := range c.Capacity.Steps {
+		m := &c.Capacity.Steps[i]
+		m.CostPerSaga = report.Cost{AppCPUUS: m.CostPerSaga.AppCPUUS}
+		m.Resources.StoreCores, m.Resources.StoreOneCore = nil, false
+	}
+	p, err := plan.Make(modest, of(c))
+	require.NoError(t, err)
+	require.Equal(t, "1 app host on an unknown store for 3,000 sagas/s, at the peak 6,000/s, with p99 ≤ 20 ms", p.Document("").Headline)
+	require.Nil(t, line(t, p.Lines, "store nodes").Value)
+	require.Contains(t, p.Warnings, "durability: that of the measured store is not known")
+	require.NoError(t, p.Document("").Check())
 }

@@ -21,7 +21,7 @@ type sizing struct {
 type group struct {
 	name  string
 	n     *int
-	each  float64 // sagas per second of one machine at the peak
+	each  float64 // sagas per second, at the peak, of as many of them as were measured together
 	full  float64 // what of the peak they could carry, as a multiple of it; 0: not known
 	lines []Line
 }
@@ -34,7 +34,7 @@ func (s sizing) hosts() group {
 	if s.e.embedded() {
 		return s.embeddedHosts()
 	}
-	g := s.machines("app hosts", fmt.Sprintf("hosts of %d cores", s.e.cores), "app CPU per saga", appCPU, float64(s.e.cores), 2)
+	g := s.machines("app hosts", fmt.Sprintf("hosts of %d cores", s.e.cores), "app CPU per saga", appCPU, s.e.hosts, float64(s.e.cores), 2)
 	if !s.e.shared {
 		g.lines[0].Caveat = join(g.lines[0].Caveat, "a host is taken to have the cores of the load generator's machine")
 	}
@@ -58,13 +58,18 @@ func (s sizing) embeddedHosts() group {
 	}
 	g := group{name: "app hosts", n: &n, each: s.peak / hosts, full: hosts * s.edge.kept.rate / s.peak}
 	l.Extrapolated = s.beyond(g.each)
-	l.Caveat = s.many(n)
+	l.Caveat = s.many(n, 1)
 	g.lines = []Line{l, s.cpu("app CPU", "app CPU per saga", appCPU, g.each)}
 	return g
 }
 
 // nodes are those of the store.
 func (s sizing) nodes() group {
+	if s.e.store.Driver == "" {
+		return group{name: "store nodes", lines: []Line{{
+			What: "store nodes", Unit: "nodes", Basis: "the store behind the servers is not known: name it where they are measured",
+		}}}
+	}
 	if s.e.embedded() {
 		none := 0.0
 		return group{name: "store nodes", lines: []Line{{
@@ -74,7 +79,7 @@ func (s sizing) nodes() group {
 	}
 	if s.e.oneCore() {
 		const cluster = 3 // a Redis Cluster has no fewer masters: most of them decide who replaces one
-		return s.machines("store nodes", "masters, one core each", "store CPU per saga", storeCPU, 1, cluster)
+		return s.machines("store nodes", "masters, one core each", "store CPU per saga", storeCPU, 1, 1, cluster)
 	}
 	return s.primary()
 }
@@ -108,8 +113,9 @@ func (s sizing) primary() group {
 const unknownUse = "how busy it may be is not known: no processor was measured whose use shows it"
 
 // machines are as many as keep a processor of each no busier than one was measured to
-// be while it kept the promise; if one is not enough, no fewer than several.
-func (s sizing) machines(what, unit, name string, cost func(report.Measured) *float64, cores float64, several int) group {
+// be while it kept the promise; if one is not enough, no fewer than several. So many
+// had the measured rates together.
+func (s sizing) machines(what, unit, name string, cost func(report.Measured) *float64, together int, cores float64, several int) group {
 	g := group{name: what, each: s.peak}
 	l := Line{What: what, Unit: unit}
 	f := s.e.at(s.peak, name, " µs", cost)
@@ -119,18 +125,18 @@ func (s sizing) machines(what, unit, name string, cost func(report.Measured) *fl
 	case s.edge.usable == nil:
 		l.Basis, l.Caveat = f.basis, unknownUse
 	default:
-		capacity := cores * *s.edge.usable * perCore
+		capacity := float64(together) * cores * *s.edge.usable * perCore
 		count := func(factor float64) int {
-			if n := s.count(cost, factor, capacity); n > 1 {
+			if n := s.count(cost, factor, together, capacity); n > 1 {
 				return max(n, several)
 			}
 			return 1
 		}
 		n := count(1)
-		g.n, g.each = &n, s.peak/float64(n)
+		g.n, g.each = &n, s.peak*float64(together)/float64(n)
 		f = s.e.at(g.each, name, " µs", cost)
 		value := float64(n)
-		l.Value, l.Basis, l.Caveat = &value, join(f.basis, s.used()), s.many(n)
+		l.Value, l.Basis, l.Caveat = &value, join(f.basis, s.used()), s.many(n, together)
 		if f.off != nil {
 			low := float64(count(max(0, 1-*f.off)))
 			high := float64(count(1 + *f.off))
@@ -143,18 +149,19 @@ func (s sizing) machines(what, unit, name string, cost func(report.Measured) *fl
 	return g
 }
 
-// count is the least number of machines of a capacity, in µs of CPU a second, that
-// carry the peak at a cost that is factor times the measured one.
-func (s sizing) count(cost func(report.Measured) *float64, factor, capacity float64) int {
+// count is the least number of machines that carry the peak at a cost that is factor
+// times the measured one; so many together have a capacity, in µs of CPU a second.
+func (s sizing) count(cost func(report.Measured) *float64, factor float64, together int, capacity float64) int {
 	highest := 0.0
 	for _, r := range s.e.rates {
 		for _, x := range known(r.runs, cost) {
 			highest = max(highest, x)
 		}
 	}
-	most := int(math.Ceil(s.peak * highest * factor / capacity))
+	peak := s.peak * float64(together)
+	most := int(math.Ceil(peak * highest * factor / capacity))
 	return 1 + sort.Search(most, func(i int) bool {
-		perS := s.peak / float64(i+1)
+		perS := peak / float64(i+1)
 		return perS*s.e.at(perS, "", "", cost).value*factor <= capacity
 	})
 }
@@ -179,11 +186,15 @@ func (s sizing) used() string {
 		document.Number(100**s.edge.usable), s.edge.why, document.Number(s.edge.kept.rate))
 }
 
-func (s sizing) many(n int) string {
-	if n < 2 {
+// many says what is assumed of a number that was not measured together.
+func (s sizing) many(n, together int) string {
+	switch {
+	case n == together:
 		return ""
+	case together == 1:
+		return fmt.Sprintf("if %d carry %d times what one does, which was not measured", n, n)
 	}
-	return fmt.Sprintf("if %d carry %d times what one does, which was not measured", n, n)
+	return fmt.Sprintf("if each carries as much as each of the %d that were measured together", together)
 }
 
 // onEach applies f to the value of a line and to the ends of its interval.

@@ -17,6 +17,7 @@ const (
 	metricRoundTrips = "sagabench_store_round_trips_total"
 	metricFsyncs     = "sagabench_store_fsyncs_total"
 	metricCPU        = "process_cpu_seconds_total"
+	metricCores      = "go_sched_gomaxprocs_threads"
 	metricBatches    = "sagabench_store_batch_changes"         // a histogram
 	metricCalls      = "sagabench_store_call_duration_seconds" // likewise
 )
@@ -26,19 +27,23 @@ const (
 type appMetrics struct {
 	roundTrips, fsyncs *float64
 	cpu                *float64 // seconds
+	cores              *float64 // that they may use
 	changes, calls     *float64 // written to the store, and how many times it was called for that
 	callSeconds        *float64 // that these calls took
 }
 
 func readMetrics(ctx context.Context, urls []string, token secret.Text) (*appMetrics, error) {
-	sum := &appMetrics{new(float64), new(float64), new(float64), new(float64), new(float64), new(float64)}
+	sum := &appMetrics{
+		roundTrips: new(float64), fsyncs: new(float64), cpu: new(float64), cores: new(float64),
+		changes: new(float64), calls: new(float64), callSeconds: new(float64),
+	}
 	for _, url := range urls {
 		families, err := scrape(ctx, url, token)
 		if err != nil {
 			return nil, err
 		}
 		for name, total := range map[string]**float64{
-			metricRoundTrips: &sum.roundTrips, metricFsyncs: &sum.fsyncs, metricCPU: &sum.cpu,
+			metricRoundTrips: &sum.roundTrips, metricFsyncs: &sum.fsyncs, metricCPU: &sum.cpu, metricCores: &sum.cores,
 		} {
 			family, ok := families[name]
 			if !ok {
@@ -106,10 +111,10 @@ func scrape(ctx context.Context, url string, token secret.Text) (map[string]*dto
 	return families, nil
 }
 
-// value adds up a counter's samples, whatever their labels.
+// value adds up the samples of a counter or a gauge, whatever their labels.
 func value(family *dto.MetricFamily) (sum float64) {
 	for _, m := range family.GetMetric() {
-		sum += m.GetCounter().GetValue() + m.GetUntyped().GetValue()
+		sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue()
 	}
 	return sum
 }

@@ -23,7 +23,7 @@ type Usage struct {
 	StoreFsyncs                 *float64
 
 	// Seconds that calls of the app took, and that transactions waited for a row's
-	// lock, all added up.
+	// lock, all added up; the latter of a PostgreSQL is an estimate.
 	StoreCallTime, StoreLockTime *float64
 
 	// Between this machine and others, both ways; and of its link that was nearest to
@@ -37,7 +37,8 @@ type Usage struct {
 	Timeline []report.Moment // by the time since Begin; what was done meanwhile is left to fill in
 	Failures []string        // what could not be measured, and why
 
-	storeOneCore bool // a Redis runs its commands on one core
+	appCores     *float64 // that the app servers may use
+	storeOneCore bool     // a Redis runs its commands on one core
 	cpus         report.CPUs
 }
 
@@ -59,6 +60,7 @@ func (s *Sampler) Usage() Usage {
 	if b.metrics != nil && a.metrics != nil {
 		u.StoreRoundTrips = difference(b.metrics.roundTrips, a.metrics.roundTrips)
 		u.StoreFsyncs = difference(b.metrics.fsyncs, a.metrics.fsyncs)
+		u.appCores = a.metrics.cores
 		u.StoreCallTime = difference(b.metrics.callSeconds, a.metrics.callSeconds)
 		if len(s.app) == 0 {
 			u.AppCPU = difference(b.metrics.cpu, a.metrics.cpu)
@@ -143,6 +145,7 @@ func (u Usage) Evidence() report.Evidence {
 		Resources: report.Resources{
 			LoadCores:       perSecond(u.LoadCPU),
 			AppCores:        perSecond(u.AppCPU),
+			AppCoresUsable:  u.appCores,
 			StoreCores:      perSecond(u.StoreCPU),
 			StoreOneCore:    u.storeOneCore,
 			HostBusy:        u.HostBusy,

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"sagabench/bench/internal/usl"
 	"sagabench/internal/document"
 )
 
@@ -289,30 +288,4 @@ func (b beside) commands() *document.Part {
 		f.add(b.names[i], r.run().Command)
 	}
 	return &document.Part{Title: "The same again", Facts: f}
-}
-
-// scaling is the highest throughput over the number of app hosts, where several were
-// measured, with the law if they carry one.
-func (b beside) scaling() *document.Part {
-	best := map[int]Measured{}
-	for _, r := range b.results {
-		n, m := r.run().AppHosts, r.edge()
-		if n > 0 && m != nil && m.Load.AchievedPerS > best[n].Load.AchievedPerS {
-			best[n] = *m
-		}
-	}
-	if len(best) < 2 {
-		return nil
-	}
-	var points []usl.Point
-	var measured []Measured
-	for _, n := range slices.Sorted(maps.Keys(best)) {
-		points = append(points, usl.Point{N: float64(n), X: best[n].Load.AchievedPerS})
-		measured = append(measured, best[n])
-	}
-	fit, err := usl.FitPoints(points, 1)
-	if err != nil {
-		return lawPart("app hosts", points, measured, nil, err.Error())
-	}
-	return lawPart("app hosts", points, measured, &fit, "")
 }

@@ -84,6 +84,8 @@ type Resources struct {
 	LoadCores  *float64 `json:"load_cores"` // CPU, in cores kept busy
 	AppCores   *float64 `json:"app_cores"`
 	StoreCores *float64 `json:"store_cores"`
+	// AppCoresUsable is how many the app servers may use, wherever they run.
+	AppCoresUsable *float64 `json:"app_cores_usable"`
 	// StoreOneCore: the store's server runs its commands on one core.
 	StoreOneCore bool `json:"store_one_core"`
 

@@ -44,6 +44,7 @@ const (
 	hostFull      = 0.95                   // of all cores
 	coreFull      = 0.90                   // of one core
 	stealShare    = 0.01                   // of all cores
+	moreThanShare = 1.10                   // of what the machine gave: two ways to measure CPU differ by less
 	othersShare   = 0.15                   // of all cores, used by processes that are no part of the run
 	pauseShare    = 0.01                   // of the time
 	driftShare    = 0.10                   // between the first and the last third

@@ -133,7 +133,7 @@ func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 		"late generator on a machine that app and store fill": {
 			func(s *Summary, e *Evidence) {
 				s.Run.SharedHost, e.LateOwn = true, 2000
-				e.LoadCores, e.AppCores, e.StoreCores = ptr(0.5), ptr(0.75), ptr(0.5)
+				e.LoadCores, e.AppCores, e.StoreCores, e.HostBusy = ptr(0.5), ptr(0.75), ptr(0.5), ptr(0.9)
 			}, true,
 			"late load generator: 2,000 of 112,467 requests left more than 10 ms late though more could have been in flight; " +
 				"app and store had its cores, and the latencies have that wait in them (in cores: load 0.500, app 0.750, store 0.500)",
@@ -141,14 +141,21 @@ func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 		"late generator on a machine with room": {
 			func(s *Summary, e *Evidence) {
 				s.Run.SharedHost, e.LateOwn = true, 2000
-				e.LoadCores, e.AppCores, e.StoreCores = ptr(0.25), ptr(0.75), ptr(0.5)
+				e.LoadCores, e.AppCores, e.StoreCores, e.HostBusy = ptr(0.25), ptr(0.75), ptr(0.5), ptr(0.9)
+			}, false,
+			"late load generator: 2,000 of 112,467 requests left more than 10 ms late though more could have been in flight",
+		},
+		"late generator, app on another machine": {
+			func(s *Summary, e *Evidence) {
+				s.Run.SharedHost, e.LateOwn = true, 2000
+				e.LoadCores, e.AppCores, e.StoreCores, e.HostBusy = ptr(0.5), ptr(1.5), ptr(0.1), ptr(0.4)
 			}, false,
 			"late load generator: 2,000 of 112,467 requests left more than 10 ms late though more could have been in flight",
 		},
 		"late generator that fills the machine": {
 			func(s *Summary, e *Evidence) {
 				s.Run.SharedHost, e.LateOwn = true, 2000
-				e.LoadCores, e.AppCores, e.StoreCores = ptr(1.25), ptr(0.5), ptr(0.1)
+				e.LoadCores, e.AppCores, e.StoreCores, e.HostBusy = ptr(1.25), ptr(0.5), ptr(0.1), ptr(0.95)
 			}, false,
 			"late load generator: 2,000 of 112,467 requests left more than 10 ms late though more could have been in flight",
 		},

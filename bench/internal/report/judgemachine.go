@@ -8,12 +8,15 @@ import (
 	"sagabench/bench/internal/stats"
 )
 
+// lateGenerator begins what is said of a load generator that could not send in time.
+const lateGenerator = "late load generator"
+
 // generator refuses a result that shows the load generator rather than the
 // system.
 func (j *judgement) generator() {
 	l, e := j.s.Load, j.e
 	if l.Requests > 0 && float64(e.LateOwn) > lateShare*float64(l.Requests) {
-		late := fmt.Sprintf("late load generator: %s of %s requests left more than %d ms late though more could have been in flight",
+		late := fmt.Sprintf(lateGenerator+": %s of %s requests left more than %d ms late though more could have been in flight",
 			count(e.LateOwn), count(l.Requests), LateAfter.Milliseconds())
 		if j.crowded() {
 			j.warn("%s; app and store had its cores, and the latencies have that wait in them%s", late, j.whoseCores())
@@ -51,7 +54,9 @@ func (j *judgement) ours() (cores float64, ok bool) {
 	if e.StoreCores != nil {
 		cores += *e.StoreCores
 	}
-	return cores, true
+	// Where that is more than the machine gave, some of it was another machine's.
+	elsewhere := e.HostBusy != nil && cores > moreThanShare**e.HostBusy*float64(e.LoadCoresUsable)
+	return cores, !elsewhere
 }
 
 // lopsidedShare is how much busier than all cores together one of them is where

@@ -63,7 +63,7 @@ func (j *judgement) edge(c Capacity) {
 		if rate != nil && *m.Load.OfferedPerS >= *rate*(1+edgeShare) {
 			continue
 		}
-		if near++; m.Validity.Valid {
+		if near++; m.Validity.Valid || !strings.HasPrefix(m.Why, lateGenerator) {
 			continue
 		}
 		if late++; m.Kept != nil {

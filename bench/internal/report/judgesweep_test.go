@@ -57,7 +57,7 @@ func TestJudgeCapacity(t *testing.T) {
 			func(c *Capacity) {
 				c.Steps = append(c.Steps, c.Steps[1], c.Steps[2], c.Steps[2])
 				for i := range c.Steps[3:] {
-					c.Steps[3+i].Validity, c.Steps[3+i].Kept = late, nil
+					c.Steps[3+i].Validity, c.Steps[3+i].Why, c.Steps[3+i].Kept = late, late.Warnings[0], nil
 				}
 			}, false, "busy machine: the load generator was late in 1 of the 3 measurements up to the edge; give it a machine that does nothing else",
 		},

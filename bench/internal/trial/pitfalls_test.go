@@ -24,6 +24,7 @@ import (
 	"sagabench/bench/internal/server"
 	"sagabench/bench/internal/simserver"
 	"sagabench/deploy/lab"
+	"sagabench/internal/secret"
 	"sagabench/store"
 	"sagabench/store/open"
 	"sagabench/store/redisstore"
@@ -37,11 +38,13 @@ func pitfallConfig(dir string) Config {
 	return cfg
 }
 
-// serve has nothing but the endpoint of a bench server that makes sagas.
+// serve has nothing but the endpoints of a bench server that make sagas and are their
+// branches.
 func serve(t testing.TB, saga http.Handler) (url string) {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.Handle("/bench/saga", saga)
+	mux.HandleFunc(server.BranchesOf("", secret.Text{}).Action, acknowledge)
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
 	return s.URL
@@ -54,7 +57,7 @@ func acknowledge(w http.ResponseWriter, _ *http.Request) {
 
 func judged(ctx context.Context, t testing.TB, cfg Config, url string, target *open.Target) report.Summary {
 	t.Helper()
-	s, err := Load(ctx, cfg, []string{url}, target)
+	s, err := Run(ctx, cfg, Running([]string{url}, target))
 	require.NoError(t, err)
 	return s
 }
@@ -72,7 +75,7 @@ func requireInvalid(t testing.TB, s report.Summary, warning string) {
 	require.False(t, s.Validity.Valid)
 }
 
-func TestLoad_SaysThatTheHostIsSharedAndTheSamplesAreFew(t *testing.T) {
+func TestRun_SaysThatTheHostIsSharedAndTheSamplesAreFew(t *testing.T) {
 	t.Parallel()
 	cfg := pitfallConfig(t.TempDir())
 	cfg.Load.Rate = load.Constant(100)
@@ -83,7 +86,7 @@ func TestLoad_SaysThatTheHostIsSharedAndTheSamplesAreFew(t *testing.T) {
 	requireWarning(t, s, "not audited: ")
 }
 
-func TestLoad_SaysThatRequestsWaitedToBeSent(t *testing.T) {
+func TestRun_SaysThatRequestsWaitedToBeSent(t *testing.T) {
 	t.Parallel()
 	law := simserver.Law{PerS: 1e5, StallEvery: 500 * time.Millisecond, StallFor: 150 * time.Millisecond}
 	cfg := pitfallConfig(t.TempDir())
@@ -92,7 +95,7 @@ func TestLoad_SaysThatRequestsWaitedToBeSent(t *testing.T) {
 	requireWarning(t, s, "waiting to be sent: p99 is ")
 }
 
-func TestLoad_SaysThatTheSystemCouldNotFollow(t *testing.T) {
+func TestRun_SaysThatTheSystemCouldNotFollow(t *testing.T) {
 	t.Parallel()
 	cfg := pitfallConfig(t.TempDir())
 	cfg.Load.Rate, cfg.Load.MaxInFlight = load.Constant(1000), 4
@@ -102,7 +105,7 @@ func TestLoad_SaysThatTheSystemCouldNotFollow(t *testing.T) {
 	require.Less(t, s.Load.AchievedPerS, 500.0)
 }
 
-func TestLoad_IsInvalidWithMoreErrorsThanAllowed(t *testing.T) {
+func TestRun_IsInvalidWithMoreErrorsThanAllowed(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
 	cfg := pitfallConfig(t.TempDir())
@@ -117,7 +120,7 @@ func TestLoad_IsInvalidWithMoreErrorsThanAllowed(t *testing.T) {
 	requireInvalid(t, s, "errors: 2 of 100 requests (2.00%; 0.100% are allowed): 2 × http 503")
 }
 
-func TestLoad_IsInvalidWhenItEndsEarly(t *testing.T) {
+func TestRun_IsInvalidWhenItEndsEarly(t *testing.T) {
 	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
@@ -133,7 +136,7 @@ func TestLoad_IsInvalidWhenItEndsEarly(t *testing.T) {
 	requireInvalid(t, s, "incomplete: interrupted; ")
 }
 
-func TestLoad_SaysThatTheRateDrifts(t *testing.T) {
+func TestRun_SaysThatTheRateDrifts(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	cfg := pitfallConfig(t.TempDir())
@@ -167,7 +170,7 @@ func TestStarved_Helper(t *testing.T) {
 	require.NoError(t, json.NewEncoder(os.Stderr).Encode(s.Validity))
 }
 
-func TestLoad_IsInvalidWhenTheGeneratorIsTheLimit(t *testing.T) {
+func TestRun_IsInvalidWhenTheGeneratorIsTheLimit(t *testing.T) {
 	t.Parallel()
 	generator := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestStarved_Helper$")
 	generator.Env = append(os.Environ(), "GOMAXPROCS=1", starved+"="+serve(t, http.HandlerFunc(acknowledge)))
@@ -206,7 +209,7 @@ func create(s store.Store, n int) (gid string, err error) {
 	return gid, nil
 }
 
-func TestLoad_IsInvalidWhenSettingsChangeOrSagasAreMissing(t *testing.T) {
+func TestRun_IsInvalidWhenSettingsChangeOrSagasAreMissing(t *testing.T) {
 	t.Parallel()
 	target, s, client := onRedis(t)
 	_, err := create(s, 3)
@@ -227,7 +230,7 @@ func TestLoad_IsInvalidWhenSettingsChangeOrSagasAreMissing(t *testing.T) {
 	requireInvalid(t, summary, "leftovers: the store held 3 sagas before the run")
 }
 
-func TestLoad_SaysThatSomebodyElseUsesTheStore(t *testing.T) {
+func TestRun_SaysThatSomebodyElseUsesTheStore(t *testing.T) {
 	t.Parallel()
 	target, s, _ := onRedis(t)
 	cfg := pitfallConfig(t.TempDir())

@@ -1,11 +1,14 @@
 package trial
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -77,32 +80,45 @@ func submission(s server.Scenario, branches server.Branches, refused bool) ([]by
 	return json.Marshal(body)
 }
 
-// callable makes sure that the branches of the sagas are there. With dtm's
-// protocol they are bench endpoints of the server itself, which only a bench
-// server has.
-func (c Config) callable(ctx context.Context, servers []string) error {
-	if c.Protocol != ProtocolDTM || c.Scenario.Branches == server.BranchesEmpty && c.Scenario.Fail == 0 {
-		return nil
+// reachTimeout is for all servers together.
+const reachTimeout = 10 * time.Second
+
+// reach makes sure that the servers are there and have the branch endpoints that a
+// bench server has. With dtm's protocol another server does, when no branch is called.
+func (c Config) reach(ctx context.Context, servers []string) error {
+	missing, advice := "is no bench server, or has another token", ""
+	if c.Protocol == ProtocolDTM {
+		if c.Scenario.Branches == server.BranchesEmpty && c.Scenario.Fail == 0 {
+			return nil
+		}
+		missing, advice = "has no branches to call", ": leave --branches empty and --fail 0, or drive a bench server"
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeoutCause(ctx, reachTimeout, fmt.Errorf("no answer within %v", reachTimeout))
 	defer cancel()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for _, serverURL := range servers {
 		if err := (load.Target{URL: serverURL}).Validate(); err != nil {
 			return err
 		}
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.BranchesOf(base(serverURL), c.Token).Action, nil)
+		at := base(serverURL)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.BranchesOf(at, c.Token).Action, nil)
 		if err != nil {
 			return fmt.Errorf("target: %w", err)
 		}
 		response, err := client.Do(request)
 		if err != nil {
-			return fmt.Errorf("target: %w", err)
+			if cause := new(url.Error); errors.As(err, &cause) {
+				err = cause.Err // without the key that is in the URL
+			}
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			return fmt.Errorf("target: %s: %w", at, err)
 		}
-		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<16))
+		said, _ := io.ReadAll(io.LimitReader(response.Body, 1<<16))
 		response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("target: %s has no branches to call (%s): leave --branches empty and --fail 0, or drive a bench server", base(serverURL), response.Status)
+		if response.StatusCode != http.StatusOK || !bytes.Contains(said, []byte("dtm_result")) { // others have a page for everything
+			return fmt.Errorf("target: %s %s (%s)%s", at, missing, response.Status, advice)
 		}
 	}
 	return nil

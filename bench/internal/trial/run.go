@@ -33,34 +33,36 @@ const (
 	stopGrace    = 15 * time.Second
 )
 
-// Run starts a bench server on the store, drives it, stops it and audits the
-// store. On a server the sagas get a key prefix or a schema of their own, which is
-// removed at the end; an embedded store without a directory gets one that is
-// removed.
-func Run(ctx context.Context, cfg Config, target open.Target, child Child) (s report.Summary, err error) {
+// Run drives the servers once, and audits the store if it is known.
+func Run(ctx context.Context, cfg Config, servers Servers) (report.Summary, error) {
 	var m measurement
-	t := newTrial(cfg, target)
+	t := servers.trial(cfg)
 	defer t.close()
-	err = t.start(ctx, child, func(ctx context.Context) (err error) {
+	err := t.serve(ctx, func(ctx context.Context) (err error) {
 		m, err = t.once(ctx)
 		return err
 	})
 	return t.end(ctx, m, err)
 }
 
-// newTrial is a trial on a store of its own.
-func newTrial(cfg Config, target open.Target) *trial {
-	target = target.Fresh()
-	t := &trial{cfg: cfg, target: &target, own: !target.Embedded(), shared: true}
-	switch {
-	case target.Embedded():
-		t.topology = "load and app with its embedded store on one machine, in two processes"
-	case local(target.URL()):
-		t.topology = "load, app and store on one machine, in three processes"
-	default:
-		t.topology = "load and app on one machine, store on another"
-	}
-	return t
+// Own is a bench server that is started on the store, and stopped when it was driven.
+// On a server the sagas get a key prefix or a schema of their own, which is removed at
+// the end; an embedded store without a directory gets one that is removed.
+func Own(target open.Target, child Child) Servers {
+	return Servers{func(cfg Config) *trial {
+		target := target.Fresh()
+		t := &trial{cfg: cfg, target: &target, own: !target.Embedded(), shared: true}
+		switch {
+		case target.Embedded():
+			t.topology = "load and app with its embedded store on one machine, in two processes"
+		case local(target.URL()):
+			t.topology = "load, app and store on one machine, in three processes"
+		default:
+			t.topology = "load and app on one machine, store on another"
+		}
+		t.serve = func(ctx context.Context, drive func(context.Context) error) error { return t.start(ctx, child, drive) }
+		return t
+	}}
 }
 
 // start prepares the store and has a server on it driven. An error before drive

@@ -10,7 +10,6 @@ import (
 
 	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/report"
-	"sagabench/store/open"
 )
 
 // Measure makes one measurement of a sweep. Its error says that the sweep cannot go
@@ -18,18 +17,18 @@ import (
 // same.
 type Measure func(ctx context.Context, shape load.Config) (report.Measured, error)
 
-// Sweep starts a bench server on the store, as Run does, and has it measured many
-// times, with the same sagas in other rates or numbers in flight. The store is
-// audited once, at the end: it goes on filling from one measurement to the next.
+// Sweep has the servers measured many times, with the same sagas in other rates or
+// numbers in flight. The store is audited once, at the end: it goes on filling from
+// one measurement to the next.
 //
 // The summary has what all of them have in common; what each gave is the sweep's
 // to keep. When the sweep ends with an error, the summary says that it is
 // incomplete, and there is none when nothing was measured.
-func Sweep(ctx context.Context, cfg Config, target open.Target, child Child, sweep func(context.Context, Measure) error) (report.Summary, error) {
-	t := newTrial(cfg, target)
+func Sweep(ctx context.Context, cfg Config, servers Servers, sweep func(context.Context, Measure) error) (report.Summary, error) {
+	t := servers.trial(cfg)
 	defer t.close()
 	s := &series{trial: t}
-	err := t.start(ctx, child, func(ctx context.Context) error { return sweep(ctx, s.measure) })
+	err := t.serve(ctx, func(ctx context.Context) error { return sweep(ctx, s.measure) })
 	if s.measured == 0 && err != nil {
 		t.discard(ctx)
 		return report.Summary{}, err
@@ -61,6 +60,9 @@ func (s *series) measure(ctx context.Context, shape load.Config) (report.Measure
 		s.dirs = append(s.dirs, dir)
 		s.acknowledged += m.load.Acknowledged // those of a warm-up too, if that was all there was
 	}
+	if gone := s.gone(ctx, m, err); gone != nil {
+		m.load.Incomplete, err = gone.Error(), gone
+	}
 	err = errors.Join(err, context.Cause(ctx))
 	if m.load.Elapsed == 0 && err == nil {
 		err = errors.New("nothing was measured")
@@ -84,6 +86,18 @@ func (s *series) measure(ctx context.Context, shape load.Config) (report.Measure
 	}
 	one.Validity = report.JudgeMeasured(one, e, s.shared)
 	return one, err
+}
+
+// gone is why a sweep cannot go on, if a server is what failed it: without that one
+// all that follows would be of other servers than what was before.
+func (s *series) gone(ctx context.Context, m measurement, err error) error {
+	if s.reach == nil || ctx.Err() != nil || err == nil && m.load.Errors == 0 {
+		return nil
+	}
+	if err := s.reach(ctx); err != nil {
+		return fmt.Errorf("not all servers answer any more: %w", err)
+	}
+	return nil
 }
 
 // finish audits the store and judges what all measurements have in common.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -59,10 +60,10 @@ func sweptUntil(ctx context.Context, t *testing.T, sagas int, sweep func(context
 	cfg := pitfallConfig(t.TempDir())
 	target, err := open.Parse(open.Pebble, open.Config{Pebble: pebblestore.DefaultConfig()})
 	require.NoError(t, err)
-	s, err := Sweep(ctx, cfg, target, Child{
+	s, err := Sweep(ctx, cfg, Own(target, Child{
 		Path: os.Args[0], Args: []string{"-test.run=^TestSwept_Server$"}, Announce: announced,
 		Env: func(open.Target) []string { return append(os.Environ(), fmt.Sprintf("%s=%d", asServer, sagas)) },
-	}, sweep)
+	}), sweep)
 	return s, cfg, err
 }
 
@@ -162,4 +163,107 @@ func TestSweep_TheServerEnds(t *testing.T) {
 	})
 	require.NoError(t, err)
 	requireInvalid(t, s, "incomplete: the bench server ended in the middle")
+}
+
+// goneServer is one that a test can end.
+func goneServer(t *testing.T, saga http.HandlerFunc) (url string, end func()) {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", saga)
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s.URL, func() {
+		s.Listener.Close()
+		s.CloseClientConnections()
+	}
+}
+
+func TestSweep_OfServersThatRun(t *testing.T) {
+	t.Parallel()
+	var driven [2]atomic.Int64
+	var urls []string
+	for i := range driven {
+		urls = append(urls, serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			driven[i].Add(1)
+			acknowledge(w, r)
+		})))
+	}
+	s, err := Sweep(t.Context(), pitfallConfig(t.TempDir()), Running(urls, nil), func(ctx context.Context, measure Measure) error {
+		for range 2 {
+			m, err := measure(ctx, shape(2))
+			if err != nil {
+				return err
+			}
+			require.Nil(t, m.CostPerSaga.AppCPUUS, "they have no metrics")
+			require.Nil(t, m.CostPerSaga.StoreCPUUS)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, 2, s.Run.AppHosts)
+	require.Equal(t, "load on this machine, 2 servers that ran before", s.Run.Topology)
+	require.Nil(t, s.Check.Lost, "nobody knows their store")
+	require.Positive(t, driven[0].Load())
+	require.Positive(t, driven[1].Load())
+}
+
+// With one server less the rest of a sweep would be about something else.
+func TestSweep_EndsWithAServerThatRan(t *testing.T) {
+	t.Parallel()
+	var end func()
+	var sagas atomic.Int64
+	going, end := goneServer(t, func(w http.ResponseWriter, r *http.Request) {
+		acknowledge(w, r)
+		if sagas.Add(1) == 500 {
+			end()
+		}
+	})
+	urls := []string{serve(t, http.HandlerFunc(acknowledge)), going}
+	s, err := Sweep(t.Context(), pitfallConfig(t.TempDir()), Running(urls, nil), func(ctx context.Context, measure Measure) error {
+		for {
+			m, err := measure(ctx, shape(2))
+			if err != nil {
+				require.False(t, m.Validity.Valid)
+				return err
+			}
+		}
+	})
+	require.NoError(t, err)
+	requireInvalid(t, s, "incomplete: not all servers answer any more: target: "+going+": ")
+}
+
+// A server that refuses some requests is there, and what it refuses is measured.
+func TestSweep_GoesOnWithErrors(t *testing.T) {
+	t.Parallel()
+	busy := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "no", http.StatusServiceUnavailable)
+	}))
+	urls := []string{serve(t, http.HandlerFunc(acknowledge)), busy}
+	s, err := Sweep(t.Context(), pitfallConfig(t.TempDir()), Running(urls, nil), func(ctx context.Context, measure Measure) error {
+		m, err := measure(ctx, shape(2))
+		require.Positive(t, m.Load.Errors)
+		return err
+	})
+	require.NoError(t, err)
+	require.NotContains(t, strings.Join(s.Validity.Warnings, "\n"), "incomplete")
+}
+
+func TestSweep_RefusesServersThatAreNone(t *testing.T) {
+	t.Parallel()
+	page, _ := goneServer(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "welcome") })
+	gone, end := goneServer(t, acknowledge)
+	end()
+	for says, url := range map[string]string{
+		page + " is no bench server, or has another token (200 OK)": page,
+		gone + ": dial tcp":                     gone,
+		`target "nowhere": must be http://HOST`: "nowhere",
+	} {
+		cfg := pitfallConfig(t.TempDir())
+		_, err := Sweep(t.Context(), cfg, Running([]string{serve(t, http.HandlerFunc(acknowledge)), url}, nil), func(context.Context, Measure) error {
+			t.Error("driven all the same")
+			return nil
+		})
+		require.ErrorContains(t, err, says)
+		require.NoDirExists(t, cfg.Dir)
+	}
 }

@@ -2,9 +2,9 @@
 // store, drives the load, takes the costs, audits what is left, judges the
 // result and writes it down.
 //
-// [Run] starts a bench server as a child process, on a store that is fresh, and
-// measures once; [Sweep] does so many times on the same server and store; [Load]
-// drives servers that already run. All return a summary even when the run was
+// [Run] measures once, [Sweep] many times on the same servers and store. Both take
+// [Servers]: one that is started as a child process, on a store that is fresh ([Own]),
+// or those that run already ([Running]). Both return a summary even when the run was
 // interrupted or went wrong half-way: what was measured until then is kept, and
 // marked incomplete.
 package trial
@@ -28,7 +28,7 @@ import (
 	"sagabench/store/open"
 )
 
-// Config is what both kinds of run have in common.
+// Config is what all runs have in common.
 type Config struct {
 	ID       string          // see report.RunID
 	Command  string          // as typed, without secrets
@@ -37,16 +37,25 @@ type Config struct {
 	Protocol Protocol        // of the servers; empty: ProtocolBench
 	Token    secret.Text     // shown to them, if there is one
 	Load     load.Config     // Targets, Token and Dir are set here
-	Fill     int64           // finished sagas that Run puts into the store before
+	Fill     int64           // finished sagas that are put into an Own server's store before
 	StorePID int             // of the store's server, where it is known; 0: looked for, if it is on this machine
 	Status   func(string)    // told what is being done; may be nil
 
 	Watch func(report.Moment) // told what was used in each second of a measured part; may be nil
 }
 
+// Servers are what is driven: those of [Own] or of [Running].
+type Servers struct{ trial func(Config) *trial }
+
 // trial is a run under way.
 type trial struct {
-	cfg      Config
+	cfg Config
+	// serve has the servers driven, and ends what it began for that. When it ends with
+	// an error before drive was called, it was for nothing.
+	serve func(ctx context.Context, drive func(context.Context) error) error
+	// reach asks whether the servers are there; nil: they are watched.
+	reach func(context.Context) error
+
 	target   *open.Target // nil: the store is not known, nor audited
 	probe    probe.Config
 	topology string

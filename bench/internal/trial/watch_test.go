@@ -9,7 +9,7 @@ import (
 	"sagabench/bench/internal/report"
 )
 
-func TestLoad_TellsWhatIsUsedAsItGoesOn(t *testing.T) {
+func TestRun_TellsWhatIsUsedAsItGoesOn(t *testing.T) {
 	t.Parallel()
 	told := make(chan report.Moment, 1)
 	cfg := pitfallConfig(t.TempDir())

@@ -1,0 +1,130 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"sagabench/bench/internal/usl"
+	"sagabench/internal/document"
+)
+
+// onHosts is the highest throughput of a number of app hosts.
+type onHosts struct {
+	n         int
+	rate      float64
+	low, high *float64 // its 95% interval; nil: not known
+	of        Result
+}
+
+// throughput is what a result says of its app hosts: the highest rate that kept the
+// service level, or what a run achieved.
+func (r Result) throughput() (t onHosts, known bool) {
+	t = onHosts{n: r.run().AppHosts, of: r}
+	if c := r.Capacity; c == nil {
+		t.rate = r.Run.Load.AchievedPerS
+	} else if c := c.Capacity; c.RatePerS != nil {
+		t.rate, t.low, t.high = *c.RatePerS, c.LowPerS, c.HighPerS
+	}
+	return t, t.n > 0 && t.rate > 0 && r.edge() != nil
+}
+
+// scaling is the highest throughput over the number of app hosts, where several were
+// measured with the same sagas and store, with the law if they carry one.
+func (b beside) scaling() *document.Part {
+	var best []onHosts // n rising
+	for _, r := range b.results {
+		t, known := r.throughput()
+		if !known {
+			continue
+		}
+		if len(best) > 0 && !sameSystem(best[0].of, r) {
+			return nil
+		}
+		i, found := slices.BinarySearchFunc(best, t, func(a, b onHosts) int { return cmp.Compare(a.n, b.n) })
+		switch {
+		case !found:
+			best = slices.Insert(best, i, t)
+		case t.rate > best[i].rate:
+			best[i] = t
+		}
+	}
+	if len(best) < 2 {
+		return nil
+	}
+	var points []usl.Point
+	var measured []Measured
+	for _, t := range best {
+		points = append(points, usl.Point{N: float64(t.n), X: t.rate})
+		measured = append(measured, *t.of.edge())
+	}
+	fit, noFit := new(usl.Fit), ""
+	if f, err := usl.FitPoints(points, 1); err != nil {
+		fit, noFit = nil, err.Error()
+	} else {
+		*fit = f
+	}
+	part := lawPart("app hosts", points, measured, fit, noFit)
+	most := slices.MaxFunc(best, func(a, b onHosts) int { return cmp.Compare(a.rate, b.rate) })
+	part.Chart.Summary = fmt.Sprintf("Throughput over the number of app hosts: at most %s sagas/s, with %d.", number(most.rate), most.n)
+	addGains(part, best)
+	return part
+}
+
+// sameSystem reports whether results differ by their machines at most.
+func sameSystem(a, b Result) bool {
+	x, y := a.run(), b.run()
+	if x.Store.Driver != y.Store.Driver || x.Store.Durability != y.Store.Durability || x.Scenario != y.Scenario {
+		return false
+	}
+	if a.Capacity == nil || b.Capacity == nil {
+		return a.Capacity == b.Capacity
+	}
+	return a.Capacity.Capacity.SLO.String() == b.Capacity.Capacity.SLO.String()
+}
+
+// addGains says what each further host brought, and what follows for the next.
+func addGains(part *document.Part, best []onHosts) {
+	part.Table.Columns = append(part.Table.Columns, "added by each")
+	first := best[0].rate / float64(best[0].n)
+	for i := range best {
+		text := unknown
+		if i > 0 {
+			text = gain(best[i-1], best[i])
+		}
+		part.Table.Rows[i].Cells = append(part.Table.Rows[i].Cells, text)
+	}
+	from, to := best[len(best)-2], best[len(best)-1]
+	more := perHost(from, to)
+	each := "one carries alone"
+	if n := best[0].n; n > 1 {
+		each = fmt.Sprintf("each of the first %d carries", n)
+	}
+	text := fmt.Sprintf("From %d to %d app hosts: each added %s sagas/s, %s of what %s.", from.n, to.n, gain(from, to), percent(more/first), each)
+	if more <= 0 {
+		text = fmt.Sprintf("From %d to %d app hosts: no more sagas/s.", from.n, to.n)
+	}
+	if c := to.of.Capacity; c != nil && c.Capacity.Limit.Resource != "" {
+		text += fmt.Sprintf(" With %d the limit is %s.", to.n, c.Capacity.Limit.Resource)
+	}
+	part.Text = append(part.Text, text+" Expect no more of the next.")
+	if to.of.run().SharedHost {
+		part.Text = append(part.Text, "They shared a machine: one more server on it adds no cores, as one more host would.")
+	}
+}
+
+// perHost is how much each of the hosts brought that were added.
+func perHost(from, to onHosts) float64 { return (to.rate - from.rate) / float64(to.n-from.n) }
+
+// gain is the same in words, with its 95% interval where those of the rates are known.
+func gain(from, to onHosts) string {
+	more, hosts := perHost(from, to), float64(to.n-from.n)
+	text := number(more)
+	if from.low == nil || from.high == nil || to.low == nil || to.high == nil {
+		return text
+	}
+	below := math.Hypot(to.rate-*to.low, *from.high-from.rate) / hosts
+	above := math.Hypot(*to.high-to.rate, from.rate-*from.low) / hosts
+	return fmt.Sprintf("%s (%s to %s)", text, number(more-below), number(more+above))
+}
