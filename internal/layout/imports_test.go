@@ -36,6 +36,7 @@ var rules = []struct {
 	{"saga/barrier", nil, "participants link it, and they run no coordinator"},
 	{"deploy/lab", nil, "it starts servers and knows nothing of what they are for"},
 	{"internal/document", nil, "it lays out what others found"},
+	{"internal/fill", []string{"saga", "store"}, "it fills any store, and knows no engine"},
 	{"internal/secret", nil, "a secret is text"},
 	{"internal/testkit", []string{"store", "store/pebblestore", "store/redisstore", "deploy/lab"}, "it is for tests, and knows what several need"},
 	{"internal/config", []string{"internal/secret"}, "options are handed on as each package's own struct"},
@@ -44,10 +45,10 @@ var rules = []struct {
 	{"bench/internal/usl", []string{"bench/internal/stats"}, "arithmetic knows no result"},
 	{"bench/internal/simserver", nil, "it is nothing but a law of latency"},
 	{"bench/internal/report", []string{"bench/internal/usl", "bench/internal/stats", "internal/document", "store"}, "it judges and shows what others measured"},
-	{"bench/internal/capacity", []string{"bench/internal/report", "bench/internal/stats"}, "it decides what to measure next; others send the load"},
+	{"bench/internal/capacity", []string{"bench/internal/report", "bench/internal/stats", "internal/document"}, "it decides what to measure next; others send the load"},
 	{"bench/internal/compare", []string{"bench/internal/report", "bench/internal/stats", "internal/document"}, "it works on results, and runs nothing"},
 	{"bench/internal/plan", []string{"bench/internal/report", "bench/internal/stats", "internal/document", "store"}, "it works on results, and runs nothing"},
-	{"bench/internal/", []string{"store", "store/open", "saga", "saga/httpapi", "saga/webui", "lua", "deploy/lab", "internal/document", "internal/secret", "bench/internal/", "store/groupcommit"}, "only the command line reads the configuration"},
+	{"bench/internal/", []string{"store", "store/open", "saga", "saga/httpapi", "saga/webui", "lua", "deploy/lab", "internal/document", "internal/fill", "internal/secret", "bench/internal/", "store/groupcommit"}, "only the command line reads the configuration"},
 	{"bench", []string{"bench/internal/cli"}, "main hands its arguments on"},
 }
 

@@ -20,8 +20,8 @@
 //     once. PostgreSQL puts it in again when due changes.
 //   - By done and due: for the claim, the retention, Stats, and List of what has
 //     not ended. A saga is put in once, and moved when it is claimed, put off or
-//     ended. On PostgreSQL these are two partial indexes, and the one for the
-//     claim stays as small as what has not ended.
+//     ended. On PostgreSQL these are two partial indexes. The one for the claim
+//     holds what has not ended, and what has since the table was last vacuumed.
 //
 // InnoDB keeps rows in the order of their primary key. With gids that begin with
 // the time, as the coordinator's own do, new rows are neighbours, and those that

@@ -32,13 +32,19 @@ func (d *postgresDialect) connect(ctx context.Context, cfg Config, dial dialer) 
 		"default_transaction_isolation": "read committed",
 		"lock_timeout":                  strconv.FormatInt(cfg.lockWait().Milliseconds(), 10),
 		// What the server knows of the size of a table that fills and empties is
-		// out of date, and by that it may choose to read all of it. Every
-		// statement here has an index to go by.
+		// out of date, and by that it may choose to read all of it, or all that has
+		// not ended, to sort it for one page. Every statement here has an index to go
+		// by, in its order.
 		"enable_seqscan":   "off",
 		"enable_hashjoin":  "off",
 		"enable_mergejoin": "off",
+		"enable_sort":      "off",
 		"plan_cache_mode":  "force_generic_plan",
 		"jit":              "off",
+		// An index keeps the entries of rows that ended until the table is vacuumed. A
+		// plain scan leaves a sign at those that it has been to; a bitmap's goes to
+		// all of them each time.
+		"enable_bitmapscan": "off",
 	} {
 		client.RuntimeParams[name] = value
 	}

@@ -16,8 +16,13 @@
 //	       interfaces that lead elsewhere
 //
 // How long calls of the store took is what the app servers say. Waits for a row's
-// lock are those that a MariaDB or MySQL adds up when they end; PostgreSQL only shows
-// who waits now, so of it they are not known.
+// lock are those that a MariaDB or MySQL adds up when they end. PostgreSQL only shows
+// who waits now (pg_stat_activity), so it is asked ten times a second, and each answer
+// stands for the time since the one before. That is an estimate: of waits that are
+// shorter than a tenth of a second, and so independent, an average of w from n looks
+// is off by about √(w/n): 0.1 on average over ten seconds by 0.03. An interval of less
+// than a second has too few looks. Both count all databases of the server; PostgreSQL
+// only the sessions that the probe's user may look at, which its own are.
 //
 // What SQL servers do not count: PostgreSQL the bytes and the statements of its
 // clients. Its sessions tell of their syncs late (measured: once a second while
@@ -39,7 +44,8 @@
 //     one for the timeline 20 µs once a second. In a run of 100,000 sagas that is
 //     0.003 µs per saga. A look at an SQL server costs it 0.5 to 0.7 ms, at either
 //     end and not in the interval of its CPU; its bytes and statements are
-//     subtracted.
+//     subtracted. The looks at who waits on a PostgreSQL cost it 0.05 ms each when
+//     made at a stretch and up to 0.26 ms one at a time, so at most 0.3% of a core.
 //
 // It does not judge what it finds.
 package probe

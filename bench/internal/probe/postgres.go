@@ -20,6 +20,7 @@ type postgresServer struct {
 	warmUp time.Duration // from then to the interval
 
 	before, after *postgresCounts
+	locks         *lockWaits // nil before the interval
 }
 
 // postgresCounts is what the server counted since it was started.
@@ -56,16 +57,29 @@ func (p *postgresServer) begin(ctx context.Context) (err error) {
 		return err
 	}
 	p.cpuBegan, err = p.cpu(ctx)
+	p.locks = watchLocks(ctx, p.waiting)
 	return err
 }
 
 func (p *postgresServer) end(ctx context.Context) (err error) {
+	p.endLocks()
 	var noCPU error
 	p.cpuEnded, noCPU = p.cpu(ctx)
 	if p.after, err = p.look(ctx); err != nil {
 		return err
 	}
 	return noCPU
+}
+
+func (p *postgresServer) endLocks() {
+	if p.locks != nil {
+		p.locks.end()
+	}
+}
+
+func (p *postgresServer) close() error {
+	p.endLocks()
+	return p.sqlServer.close()
 }
 
 func (p *postgresServer) look(ctx context.Context) (*postgresCounts, error) {
@@ -123,6 +137,7 @@ func (p *postgresServer) used() storeUse {
 	default:
 		u.fsyncs = u.syncs(b, a)
 	}
+	p.locks.addTo(&u)
 	switch {
 	case a.deleted != b.deleted:
 		u.fail("size", errDeleted)

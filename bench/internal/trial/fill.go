@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"sagabench/bench/internal/fill"
+	"sagabench/internal/fill"
 	"sagabench/saga"
 )
 
