@@ -237,7 +237,7 @@ func TestDocument_OpensWithTheAnswer(t *testing.T) {
 	t.Parallel()
 	a, b := sides(5, quiet())
 	c, v := compared(t, a, b)
-	require.Equal(t, "No difference shown between A and B in 12 metrics", c.Document(v, nil, "").Headline)
+	require.Equal(t, "No difference shown between A and B in 14 metrics", c.Document(v, nil, "").Headline)
 
 	for i := range b.Runs {
 		*b.Runs[i].CostPerSaga.AppCPUUS *= 1.5
@@ -245,14 +245,34 @@ func TestDocument_OpensWithTheAnswer(t *testing.T) {
 	c, v = compared(t, a, b)
 	d := c.Document(v, []compare.GateResult{{Gate: "app_cpu_us<=+5%", Outcome: compare.Broken}}, "bench compare a b")
 	require.NoError(t, d.Check())
-	require.Regexp(t, `^B against A: app CPU per saga higher by (49|50)\.[0-9]%$`, d.Headline)
+	require.Regexp(t, `^B against A: app CPU per saga higher by (49|50)\.[0-9]%; app CPU, for each of the load's higher by (49|50)\.[0-9]%$`, d.Headline)
 	require.Empty(t, d.Verdict)
 	require.Equal(t, "Gates", d.Parts[0].Title)
 	require.Equal(t, "bench compare a b", d.Command)
 	require.NotNil(t, d.Parts[2].Chart)
 	require.Len(t, d.Parts[2].Chart.Series, 2)
-	require.Len(t, d.Parts[1].Table.Rows, 12)
+	require.Len(t, d.Parts[1].Table.Rows, 14)
 	for _, r := range d.Parts[1].Table.Rows {
 		require.Len(t, r.Cells, len(d.Parts[1].Table.Columns))
 	}
+}
+
+// A host that is faster in one run than in the next changes the load generator's CPU as
+// it does the app's: what is a tenth dearer shows in their ratio.
+func TestCompare_FindsATenthOnAHostOfUnevenSpeed(t *testing.T) {
+	t.Parallel()
+	a, b := sides(8, quiet())
+	uneven := []float64{1, 1.4, 0.8, 1.2, 0.9, 1.5, 1.1, 0.7, 1.3, 0.8, 1.2, 1, 1.4, 0.9, 0.7, 1.5}
+	for i := range a.Runs {
+		for k, runs := range [][]report.Summary{a.Runs, b.Runs} {
+			speed := uneven[2*i+k]
+			*runs[i].CostPerSaga.AppCPUUS *= speed * (1 + 0.1*float64(k))
+			*runs[i].CostPerSaga.LoadCPUUS *= speed
+		}
+	}
+	c, _ := compared(t, a, b)
+	require.Equal(t, compare.NoDifference, metric(t, c, "app_cpu_us").Verdict)
+	m := metric(t, c, "app_cpu_to_load")
+	require.InDelta(t, 1.1, m.Ratio.Value, 0.03)
+	require.Equal(t, c.A.Name, *m.Better)
 }

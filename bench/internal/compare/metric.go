@@ -18,6 +18,8 @@ var metrics = []metric{
 	{"store_cpu_us", "store CPU per saga", "µs", false, true, func(s report.Summary) *float64 { return s.CostPerSaga.StoreCPUUS }},
 	{"app_cpu_us", "app CPU per saga", "µs", false, true, func(s report.Summary) *float64 { return s.CostPerSaga.AppCPUUS }},
 	{"load_cpu_us", "load CPU per saga", "µs", false, false, func(s report.Summary) *float64 { return s.CostPerSaga.LoadCPUUS }},
+	{"store_cpu_to_load", "store CPU, for each of the load's", "", false, false, toLoad(func(c report.Cost) *float64 { return c.StoreCPUUS })},
+	{"app_cpu_to_load", "app CPU, for each of the load's", "", false, false, toLoad(func(c report.Cost) *float64 { return c.AppCPUUS })},
 	{"p50_ms", "p50", "ms", false, false, latency(func(l report.Latency) *float64 { return l.P50 })},
 	{"p99_ms", "p99", "ms", false, false, latency(func(l report.Latency) *float64 { return l.P99 })},
 	{"p999_ms", "p99.9", "ms", false, false, latency(func(l report.Latency) *float64 { return l.P999 })},
@@ -26,6 +28,20 @@ var metrics = []metric{
 	{"store_round_trips", "store round trips per saga", "", false, false, func(s report.Summary) *float64 { return s.CostPerSaga.StoreRoundTrips }},
 	{"store_fsyncs", "store fsyncs per saga", "", false, false, func(s report.Summary) *float64 { return s.CostPerSaga.StoreFsyncs }},
 	{"store_memory_bytes", "kept in the store per saga", "bytes", false, false, func(s report.Summary) *float64 { return s.CostPerSaga.StoreMemoryBytes }},
+}
+
+// toLoad is a CPU time per saga divided by the load generator's. That does the same
+// work for either side, so on a host whose speed changes from run to run this holds
+// several times better than the time itself.
+func toLoad(of func(report.Cost) *float64) func(report.Summary) *float64 {
+	return func(s report.Summary) *float64 {
+		cpu, load := of(s.CostPerSaga), s.CostPerSaga.LoadCPUUS
+		if cpu == nil || load == nil || *load <= 0 {
+			return nil
+		}
+		x := *cpu / *load
+		return &x
+	}
 }
 
 // latency is from the due time. That of an overloaded run depends on how long it went
