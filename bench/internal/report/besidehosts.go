@@ -65,9 +65,7 @@ func (b beside) scaling() *document.Part {
 	} else {
 		*fit = f
 	}
-	part := lawPart("app hosts", points, measured, fit, noFit)
-	most := slices.MaxFunc(best, func(a, b onHosts) int { return cmp.Compare(a.rate, b.rate) })
-	part.Chart.Summary = fmt.Sprintf("Throughput over the number of app hosts: at most %s sagas/s, with %d.", number(most.rate), most.n)
+	part := lawPart("app hosts", "of app hosts", points, measured, fit, noFit)
 	addGains(part, best)
 	return part
 }

@@ -223,12 +223,12 @@ func (c Capacity) scalingPart() *document.Part {
 	for _, m := range c.Scaling {
 		points = append(points, usl.Point{N: float64(m.Load.InFlight), X: m.Load.AchievedPerS})
 	}
-	return lawPart("in flight", points, c.Scaling, c.Fit, c.NoFit)
+	return lawPart("in flight", "in flight", points, c.Scaling, c.Fit, c.NoFit)
 }
 
 // lawPart is throughput over a number of something, with the law that was fitted to
-// the points; point i is of measurement i.
-func lawPart(of string, points []usl.Point, measured []Measured, fit *usl.Fit, noFit string) *document.Part {
+// the points; point i is of measurement i. over is how "the number" goes on in a sentence.
+func lawPart(of, over string, points []usl.Point, measured []Measured, fit *usl.Fit, noFit string) *document.Part {
 	if len(points) == 0 {
 		return nil
 	}
@@ -253,7 +253,7 @@ func lawPart(of string, points []usl.Point, measured []Measured, fit *usl.Fit, n
 		})
 	}
 	chart := document.Chart{
-		Summary: fmt.Sprintf("Throughput over the number %s: at most %s sagas/s, with %s.", of, number(best.X), count(int64(best.N))),
+		Summary: fmt.Sprintf("Throughput over the number %s: at most %s sagas/s, with %s.", over, number(best.X), count(int64(best.N))),
 		X:       document.Axis{Label: of, Scale: document.Log2}, Y: document.Axis{Label: "sagas/s"},
 		Series: []document.Series{dots},
 	}

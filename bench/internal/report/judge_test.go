@@ -48,6 +48,13 @@ func TestJudge_GoodRunHasNoWarnings(t *testing.T) {
 func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 	t.Parallel()
 	closed := func(s *Summary) { s.Load.Mode, s.Load.OfferedPerS, s.Load.InFlight = Closed, nil, 64 }
+	const late = "late load generator: 2,000 of 112,467 requests left more than 10 ms late though more could have been in flight"
+	lateOnShared := func(load, app, store, host float64) func(*Summary, *Evidence) {
+		return func(s *Summary, e *Evidence) {
+			s.Run.SharedHost, e.LateOwn = true, 2000
+			e.LoadCores, e.AppCores, e.StoreCores, e.HostBusy = &load, &app, &store, &host
+		}
+	}
 	for name, c := range map[string]struct {
 		spoil func(*Summary, *Evidence)
 		valid bool
@@ -128,36 +135,23 @@ func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 		},
 		"late generator": {
 			func(s *Summary, e *Evidence) { e.LateOwn = 2000 }, false,
-			"late load generator: 2,000 of 112,467 requests left more than 10 ms late though more could have been in flight",
+			late,
 		},
 		"late generator on a machine that app and store fill": {
-			func(s *Summary, e *Evidence) {
-				s.Run.SharedHost, e.LateOwn = true, 2000
-				e.LoadCores, e.AppCores, e.StoreCores, e.HostBusy = ptr(0.5), ptr(0.75), ptr(0.5), ptr(0.9)
-			}, true,
-			"late load generator: 2,000 of 112,467 requests left more than 10 ms late though more could have been in flight; " +
-				"app and store had its cores, and the latencies have that wait in them (in cores: load 0.500, app 0.750, store 0.500)",
+			lateOnShared(0.5, 0.75, 0.5, 0.9), true,
+			late + "; app and store had its cores, and the latencies have that wait in them (in cores: load 0.500, app 0.750, store 0.500)",
 		},
 		"late generator on a machine with room": {
-			func(s *Summary, e *Evidence) {
-				s.Run.SharedHost, e.LateOwn = true, 2000
-				e.LoadCores, e.AppCores, e.StoreCores, e.HostBusy = ptr(0.25), ptr(0.75), ptr(0.5), ptr(0.9)
-			}, false,
-			"late load generator: 2,000 of 112,467 requests left more than 10 ms late though more could have been in flight",
+			lateOnShared(0.25, 0.75, 0.5, 0.9), false,
+			late,
 		},
 		"late generator, app on another machine": {
-			func(s *Summary, e *Evidence) {
-				s.Run.SharedHost, e.LateOwn = true, 2000
-				e.LoadCores, e.AppCores, e.StoreCores, e.HostBusy = ptr(0.5), ptr(1.5), ptr(0.1), ptr(0.4)
-			}, false,
-			"late load generator: 2,000 of 112,467 requests left more than 10 ms late though more could have been in flight",
+			lateOnShared(0.5, 1.5, 0.1, 0.4), false,
+			late,
 		},
 		"late generator that fills the machine": {
-			func(s *Summary, e *Evidence) {
-				s.Run.SharedHost, e.LateOwn = true, 2000
-				e.LoadCores, e.AppCores, e.StoreCores, e.HostBusy = ptr(1.25), ptr(0.5), ptr(0.1), ptr(0.95)
-			}, false,
-			"late load generator: 2,000 of 112,467 requests left more than 10 ms late though more could have been in flight",
+			lateOnShared(1.25, 0.5, 0.1, 0.95), false,
+			late,
 		},
 		"busy generator": {
 			func(_ *Summary, e *Evidence) { e.LoadCores = ptr(1.7) }, true,
