@@ -15,8 +15,8 @@ if wrong then
   return wrong
 end
 
-local _, stamp = clock()
-local retention = ARGV[1]
+local now, stamp = clock()
+local retention, expiry = ARGV[1], decimal[now + ARGV[1]]
 local refused, position, key = {}, 0, 1
 for arg = 2, #ARGV, 2 do
   local index, last = KEYS[key], key + ARGV[arg]
@@ -43,7 +43,7 @@ for arg = 2, #ARGV, 2 do
         if change.note then
           annotate(saga, change.note)
         end
-        call('PEXPIRE', saga, retention)
+        call('PEXPIREAT', saga, expiry)
       end
       n = n + 1
       ended[n] = saga

@@ -52,17 +52,17 @@ func without(source string, answers map[string]string) string {
 func (o operation) answers(s Shape) map[string]string {
 	return map[string]string{
 		// Later than any score, so that what is due stays so.
-		"TIME":     `{'9999999999', '0'}`,
-		"SETNX":    "1",
-		"GET":      quote(o.stored(s)),
-		"SET":      "{ok = 'OK'}",
-		"GETRANGE": quote(o.head(s)),
-		"SETRANGE": "100",
-		"PEXPIRE":  "1",
-		"DEL":      "1",
-		"ZADD":     "1",
-		"ZREM":     "1",
-		"ZSCORE":   "'1'",
+		"TIME":      `{'9999999999', '0'}`,
+		"SETNX":     "1",
+		"GET":       quote(o.stored(s)),
+		"SET":       "{ok = 'OK'}",
+		"GETRANGE":  quote(o.head(s)),
+		"SETRANGE":  "100",
+		"PEXPIREAT": "1",
+		"DEL":       "1",
+		"ZADD":      "1",
+		"ZREM":      "1",
+		"ZSCORE":    "'1'",
 	}
 }
 

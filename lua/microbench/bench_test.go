@@ -84,7 +84,7 @@ func requireComplete(t *testing.T, b *Bench) {
 	for script, want := range map[string]map[string]float64{
 		"save":       {"time": 1, "setnx": 16, "zadd": 1},
 		"update":     {"getrange": 16, "setrange": 16},
-		"complete":   {"time": 1, "getrange": 16, "setrange": 16, "pexpire": 16, "zrem": 1},
+		"complete":   {"time": 1, "getrange": 16, "setrange": 16, "pexpireat": 16, "zrem": 1},
 		"reschedule": {"time": 1, "getrange": 16, "setrange": 16, "get": 16, "set": 16, "zadd": 1},
 		"claim":      {"time": 1, "zscore": 16, "get": 16, "setrange": 16, "zadd": 16},
 	} {
@@ -192,7 +192,7 @@ func TestBench_WithoutRights_SaysWhatItCouldNotRead(t *testing.T) {
 	t.Parallel()
 	server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{
 		"user": "bench on >word ~b*:* -@all +ping +select +info +time +script|load +evalsha +get +set +setnx +del" +
-			" +getrange +setrange +pexpire +zadd +zrem +zscore",
+			" +getrange +setrange +pexpire +pexpireat +zadd +zrem +zscore",
 	}})
 	cfg := quick(server)
 	cfg.URL = "redis://bench:word@" + server.Addr()

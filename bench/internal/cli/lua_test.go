@@ -84,7 +84,7 @@ func TestLua_OfAServerThatIsNotOurs(t *testing.T) {
 	t.Parallel()
 	server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{
 		"user": "bench on >word ~b*:* -@all +ping +select +info +time +script|load +evalsha +get +set +setnx +del" +
-			" +getrange +setrange +pexpire +pttl +scan +zadd +zrem +zscore +zscan +zcount +zrange +zrangebyscore +unlink",
+			" +getrange +setrange +pexpire +pexpireat +pttl +scan +zadd +zrem +zscore +zscan +zcount +zrange +zrangebyscore +unlink",
 	}})
 	theirs := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	defer theirs.Close()
