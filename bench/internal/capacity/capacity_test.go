@@ -123,7 +123,35 @@ func TestSearch_ComesBackFromBadMoments(t *testing.T) {
 	t.Logf("%d of %d within 10%%, %d in the interval, %.1f measurements each", within, trials, inside, float64(made)/trials)
 	require.GreaterOrEqual(t, within, trials*9/10)
 	require.GreaterOrEqual(t, inside, trials*8/10)
-	require.Less(t, made, 25*trials)
+	require.Less(t, made, 30*trials)
+}
+
+// On a machine whose speed changes from one measurement to the next, the measurements
+// contradict each other, and the interval has to say so.
+func TestSearch_UnsteadyMachineWidensTheInterval(t *testing.T) {
+	t.Parallel()
+	const known, trials, inTheBudget = 4000.0, 200, 35
+	widths := make(map[float64]float64)
+	for _, unsteady := range []float64{0.005, 0.08} {
+		inside := 0
+		for seed := range uint64(trials) {
+			noise := rand.New(rand.NewPCG(seed, 2))
+			steps, err := Search(t.Context(), Default(), 5000, func(_ context.Context, rate float64, _ time.Duration) (report.Measured, error) {
+				edge := known * math.Exp(unsteady*noise.NormFloat64())
+				return step(rate, 20*math.Pow(rate/edge, 4)), nil
+			})
+			require.NoError(t, err)
+			edge := FindEdge(steps[:min(len(steps), inTheBudget)])
+			require.NotNil(t, edge.Rate)
+			if *edge.Low <= known && known <= *edge.High {
+				inside++
+			}
+			widths[unsteady] += (*edge.High / *edge.Low - 1) / trials
+		}
+		t.Logf("±%.1f%%: %d of %d in the interval, which is %.1f%% wide", 100*unsteady, inside, trials, 100*widths[unsteady])
+		require.GreaterOrEqual(t, inside, trials*9/10)
+	}
+	require.Greater(t, widths[0.08], widths[0.005])
 }
 
 func TestSearch_EndsWithItsTime(t *testing.T) {
@@ -318,14 +346,22 @@ func TestFindLimit_NamesWhatIsFull(t *testing.T) {
 		"network":           {func(r *report.Resources) { r.NetworkShare = value(0.93) }, "network", "93% full"},
 		"locks":             {func(r *report.Resources) { r.StoreLockWaits = value(1.8) }, "row locks", "wait for them 90% of the time"},
 		"fsyncs":            {func(r *report.Resources) { r.StoreCallsBusy = value(1.95) }, "writes to the store", "98% of the time as many batches are under way as may be, with 400 fsyncs/s"},
-		"nothing":           {func(*report.Resources) {}, "", "nothing was near its limit (most used: one core of the machine, 65%)"},
-		"nothing known":     {func(r *report.Resources) { *r = report.Resources{} }, "", "nothing that could be the limit was measured"},
+		"connections": {func(r *report.Resources) {
+			r.StoreCallsBusy, r.StoreConnWaits, r.StoreConns = value(1.95), value(0.95), value(1)
+		}, "connections to the store", "the 1 that the app may have are in use 100% of the time, and of 1.9 batches under way 0.9 wait for one"},
+		"enough connections": {func(r *report.Resources) {
+			r.StoreCallsBusy, r.StoreConnWaits, r.StoreConns = value(1.95), value(0.01), value(2)
+		}, "writes to the store", "98% of the time"},
+		"connections refused":  {func(r *report.Resources) { r.HostBusy, r.StoreServerConns = value(0.97), value(1) }, "connections of the store's server", "100% of those that it allows are open, and it refuses more: 20 requests failed"},
+		"room for connections": {func(r *report.Resources) { r.StoreServerConns = value(0.9) }, "", "most used: one core of the machine"},
+		"nothing":              {func(*report.Resources) {}, "", "nothing was near its limit (most used: one core of the machine, 65%)"},
+		"nothing known":        {func(r *report.Resources) { *r = report.Resources{} }, "", "nothing that could be the limit was measured"},
 	} {
 		var steps []report.Measured
 		for _, rate := range []float64{100, 200, 300, 400} {
 			m := step(rate, 1)
 			if rate == 200 { // next to the edge
-				m.Resources = quiet
+				m.Resources, m.Load.Errors = quiet, 20
 				c.spoil(&m.Resources)
 			}
 			steps = append(steps, m)
