@@ -1,4 +1,7 @@
 package lab
 
-// Places gives tests outside the package its list of directories.
-var Places = places
+// Places and LookServer give tests outside the package what finds the servers.
+var (
+	Places     = places
+	LookServer = lookServer
+)

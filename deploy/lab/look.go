@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -24,37 +25,50 @@ func places() []string {
 	}
 }
 
-// lookServer finds the first of binaries, names separated by "|" or one path.
-// The packages to install are Debian's and Homebrew's.
+// lookServer finds the first of binaries, names separated by "|" or one path. Of
+// several names the one counts whose directory is first on PATH, so that PATH
+// says which of two servers it is. The packages to install are Debian's and
+// Homebrew's.
 func lookServer(binaries, debian, homebrew string) (string, error) {
-	for binary := range strings.SplitSeq(binaries, "|") {
-		path, err := lookBinary(binary)
-		switch {
-		case err == nil:
-			return filepath.Abs(path) // it is run from another directory
-		case !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, fs.ErrNotExist):
-			return "", fmt.Errorf("find the server: %w", err)
-		}
+	path, err := lookBinary(strings.Split(binaries, "|"))
+	switch {
+	case err == nil:
+		return filepath.Abs(path) // it is run from another directory
+	case !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("find the server: %w", err)
 	}
 	return "", fmt.Errorf("%s is %w: run `make deps`, or install it (Debian, Ubuntu: "+
 		"apt-get install %s; macOS: brew install %s)",
 		strings.ReplaceAll(binaries, "|", " or "), ErrNotInstalled, debian, homebrew)
 }
 
-// lookBinary looks on PATH, then in places; of several versions it takes the
-// last by name.
-func lookBinary(name string) (string, error) {
-	path, err := exec.LookPath(name)
-	if !errors.Is(err, exec.ErrNotFound) {
-		return path, err
+// lookBinary looks on PATH, then in places; of several versions there it takes
+// the last by name.
+func lookBinary(names []string) (string, error) {
+	if filepath.Base(names[0]) != names[0] {
+		return exec.LookPath(names[0])
 	}
+	dirs := filepath.SplitList(os.Getenv("PATH"))
 	for _, place := range places() {
-		dirs, _ := filepath.Glob(place) // fails only on a bad pattern
-		for _, dir := range slices.Backward(dirs) {
+		versions, _ := filepath.Glob(place) // fails only on a bad pattern
+		slices.Reverse(versions)
+		dirs = append(dirs, versions...)
+	}
+	for _, dir := range dirs {
+		if !filepath.IsAbs(dir) { // nothing is run from where we happen to be
+			continue
+		}
+		for _, name := range names {
 			if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
 				return path, nil
 			}
 		}
 	}
-	return "", err
+	return "", exec.ErrNotFound
+}
+
+// listed are the binaries that an environment variable names, separated as in
+// PATH.
+func listed(variable string) []string {
+	return slices.DeleteFunc(filepath.SplitList(os.Getenv(variable)), func(path string) bool { return path == "" })
 }

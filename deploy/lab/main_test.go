@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -13,8 +14,8 @@ import (
 )
 
 // childVariable makes this test binary start a server of the kind that it names,
-// tell where it is, and wait for the end that a LeavesNoOrphan test has in store
-// for it.
+// with the binary that follows the name, tell where it is, and wait for the end
+// that a LeavesNoOrphan test has in store for it.
 const childVariable = "SAGABENCH_LAB_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -33,13 +34,14 @@ func TestMain(m *testing.M) {
 
 func startKind(kind string) (*lab.Server, error) {
 	ctx := context.Background()
+	kind, binary, _ := strings.Cut(kind, " ")
 	switch kind {
 	case "redis":
-		return lab.StartRedis(ctx, lab.RedisConfig{})
+		return lab.StartRedis(ctx, lab.RedisConfig{Binary: binary})
 	case "mysql":
-		return lab.StartMySQL(ctx, lab.MySQLConfig{})
+		return lab.StartMySQL(ctx, lab.MySQLConfig{Binary: binary})
 	case "postgres":
-		return lab.StartPostgres(ctx, lab.PostgresConfig{})
+		return lab.StartPostgres(ctx, lab.PostgresConfig{Binary: binary})
 	default:
 		return nil, fmt.Errorf("no kind of server is called %q", kind)
 	}

@@ -16,7 +16,9 @@ import (
 
 // MySQLConfig says which MariaDB or MySQL to start, and how.
 type MySQLConfig struct {
-	Binary string // name on PATH or path; empty: mariadbd, or else mysqld
+	// Binary is a name on PATH or a path. Empty: mariadbd or mysqld, whichever is
+	// first on PATH; mariadbd where one directory has both.
+	Binary string
 
 	// Settings are the options of a [mysqld] section, their words joined by
 	// underscores: "sync_binlog": "1". An empty value is an option without one:
@@ -30,10 +32,20 @@ type MySQLConfig struct {
 	Dir string
 }
 
+// MySQLServersVariable names the environment variable that lists further MariaDB
+// and MySQL binaries for MySQLBinaries, separated as in PATH.
+const MySQLServersVariable = "LAB_MYSQL_SERVERS"
+
 const (
 	mysqlServers = "mariadbd|mysqld"
 	mysqlPIDFile = "lab.pid" // in Dir
 )
+
+// MySQLBinaries lists the servers that tests should run against: the one that is
+// installed, which is "", then those that MySQLServersVariable names.
+func MySQLBinaries() []string {
+	return append([]string{""}, listed(MySQLServersVariable)...)
+}
 
 // StartMySQL starts a MariaDB or MySQL server and waits until it answers. It lets
 // root in, from this machine and without a password. The error is ErrNotInstalled
@@ -51,13 +63,14 @@ func StartMySQL(ctx context.Context, cfg MySQLConfig) (*Server, error) {
 	mariaDB := strings.Contains(string(version), "MariaDB")
 
 	settings := map[string]string{
-		"bind_address":      "127.0.0.1",
-		"skip_name_resolve": "",
-		"socket":            "lab.sock", // in Dir; a whole path may be longer than sockets allow
+		"bind_address": "127.0.0.1",
+		"socket":       "lab.sock", // in Dir; a whole path may be longer than sockets allow
 	}
-	if !mariaDB {
+	if mariaDB {
+		settings["skip_name_resolve"] = ""
+	} else { // root is that of localhost, a name: without names it would be let in by the socket only
 		settings["disable_log_bin"] = ""
-		settings["mysqlx"] = "OFF"            // it would take a port of its own
+		settings["loose_mysqlx"] = "OFF"      // it would take a port of its own; 5.7 has none
 		settings["secure_file_priv"] = "NULL" // it would need a directory of the package
 	}
 	maps.Copy(settings, cfg.Settings)

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -37,13 +35,7 @@ const redisServer = "redis-server"
 // RedisBinaries lists the Redis servers that tests should run against: the one
 // on PATH, then those that RedisServersVariable names.
 func RedisBinaries() []string {
-	binaries := []string{redisServer}
-	for _, path := range filepath.SplitList(os.Getenv(RedisServersVariable)) {
-		if path != "" {
-			binaries = append(binaries, path)
-		}
-	}
-	return binaries
+	return append([]string{redisServer}, listed(RedisServersVariable)...)
 }
 
 // StartRedis starts a Redis server and waits until it has loaded its data and

@@ -3,6 +3,7 @@
 package lab_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -24,6 +25,7 @@ import (
 // sqlKind is one kind of SQL server under the same tests.
 type sqlKind struct {
 	name, driver string
+	binary       string // empty: the one that is installed
 	start        func(ctx context.Context, binary, dir string, settings map[string]string) (*lab.Server, error)
 	settings     map[string]string // of class D3, in the words of the server
 	read         string            // the query that reads one back
@@ -33,19 +35,23 @@ type sqlKind struct {
 
 func forEachSQL(t *testing.T, test func(t *testing.T, kind sqlKind)) {
 	t.Parallel()
-	for _, kind := range []sqlKind{mysqlKind(), postgresKind()} {
-		t.Run(kind.name, func(t *testing.T) {
+	kinds := []sqlKind{postgresKind()}
+	for _, binary := range lab.MySQLBinaries() {
+		kinds = append(kinds, mysqlKind(binary))
+	}
+	for _, kind := range kinds {
+		t.Run(kind.name+kind.binary, func(t *testing.T) {
 			t.Parallel()
 			test(t, kind)
 		})
 	}
 }
 
-func mysqlKind() sqlKind {
+func mysqlKind(installed string) sqlKind {
 	return sqlKind{
-		name: "mysql", driver: "mysql", install: "apt-get install mariadb-server",
+		name: "mysql", driver: "mysql", binary: installed, install: "apt-get install mariadb-server",
 		start: func(ctx context.Context, binary, dir string, settings map[string]string) (*lab.Server, error) {
-			return lab.StartMySQL(ctx, lab.MySQLConfig{Binary: binary, Dir: dir, Settings: settings})
+			return lab.StartMySQL(ctx, lab.MySQLConfig{Binary: cmp.Or(binary, installed), Dir: dir, Settings: settings})
 		},
 		settings: map[string]string{"innodb_flush_log_at_trx_commit": "1", "sync_binlog": "1", "log_bin": "", "server_id": "7"},
 		read:     "SELECT @@%s",
@@ -201,7 +207,7 @@ func TestStartSQL_LeavesNoOrphan_WhenItsStarterIsKilled(t *testing.T) {
 		self, err := os.Executable()
 		require.NoError(t, err)
 		child := start(t, lab.ProcessConfig{
-			Path: self, Env: append(os.Environ(), childVariable+"="+kind.name), Ready: said("\n"),
+			Path: self, Env: append(os.Environ(), childVariable+"="+kind.name+" "+kind.binary), Ready: said("\n"),
 		})
 		var pid int
 		var dir string
@@ -234,6 +240,31 @@ func TestStartSQL_SaysWhatIsWrong(t *testing.T) {
 		_, err = kind.start(ctx, "", "", nil)
 		require.ErrorIs(t, err, context.Canceled)
 	})
+}
+
+func TestMySQLBinaries_AddsThoseOfTheEnvironment(t *testing.T) {
+	t.Setenv(lab.MySQLServersVariable, "/opt/mysql-8.0/mysqld::/opt/mysql-8.4/mysqld")
+	require.Equal(t, []string{"", "/opt/mysql-8.0/mysqld", "/opt/mysql-8.4/mysqld"}, lab.MySQLBinaries())
+}
+
+// Two servers that do for the same are told apart by PATH, wherever they are.
+func TestLookServer_TakesTheDirectoryThatIsFirst(t *testing.T) {
+	one, both := t.TempDir(), t.TempDir()
+	for _, path := range []string{filepath.Join(one, "mysqld"), filepath.Join(both, "mysqld"), filepath.Join(both, "mariadbd")} {
+		require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(one, "mariadbd"), nil, 0o644), "which cannot be run")
+	for path, want := range map[string]string{
+		one + ":" + both:        filepath.Join(one, "mysqld"),
+		both + ":" + one:        filepath.Join(both, "mariadbd"),
+		":nowhere:.:" + both:    filepath.Join(both, "mariadbd"),
+		t.TempDir() + ":" + one: filepath.Join(one, "mysqld"),
+	} {
+		t.Setenv("PATH", path)
+		got, err := lab.LookServer("mariadbd|mysqld", "", "")
+		require.NoError(t, err, path)
+		require.Equal(t, want, got, path)
+	}
 }
 
 func TestDepsScript_LooksWhereTheLabDoes(t *testing.T) {

@@ -2,8 +2,10 @@ package sqlstore
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -102,8 +104,12 @@ func (s *Store) fill(n int, status string, done bool, due time.Duration) error {
 		gid = "CONCAT(ORD(" + status + "), '-', i)"
 	}
 	return s.db.Connection(func(tx *gorm.DB) error {
-		if _, is := s.dialect.(*mysqlDialect); is {
-			if err := tx.Exec("SET SESSION max_recursive_iterations = ?", n+1).Error; err != nil {
+		if d, is := s.dialect.(*mysqlDialect); is {
+			limit := "cte_max_recursion_depth"
+			if d.mariaDB {
+				limit = "max_recursive_iterations"
+			}
+			if err := tx.Exec("SET SESSION "+limit+" = ?", n+1).Error; err != nil {
 				return err
 			}
 		}
@@ -144,7 +150,13 @@ func (s *Store) rowsRead(t *testing.T, k *kind, query *gorm.Statement) (read int
 		if err := tx.Exec(text).Error; err != nil {
 			return err
 		}
-		return tx.Raw("SELECT SUM(variable_value) FROM information_schema.session_status WHERE variable_name LIKE 'Handler_read%'").Scan(&read).Error
+		reads, err := valuesOf(tx.Raw("SHOW SESSION STATUS LIKE 'Handler_read%'"))
+		for _, text := range reads {
+			n, bad := strconv.ParseInt(text, 10, 64)
+			err = errors.Join(err, bad)
+			read += n
+		}
+		return err
 	}))
 	return read, how
 }

@@ -153,37 +153,37 @@ func (c *cutting) cut(toServer bool, at int) {
 // The two places that matter most on MySQL, where a batch is more than one round
 // trip: the COMMIT never arrives, or it does and nobody hears of it.
 func TestApply_CutAtTheCommit(t *testing.T) {
-	t.Parallel()
-	k := kinds[0]
-	p := newProxy(t, k.server.Addr())
-	cfg := k.config()
-	s, direct := open(t, p.of(cfg)), open(t, cfg)
-	for i, arrives := range []bool{false, true, false, true} {
-		first := 10 * i
-		requireApplied(t, s, create(first))
-		p.set(func(toServer bool, data []byte) (int, bool) {
-			if !toServer || !bytes.Contains(data, []byte("COMMIT")) {
-				return len(data), false
-			}
-			p.judge = nil
+	forEachMySQL(t, func(t *testing.T, k *kind) {
+		p := newProxy(t, k.server.Addr())
+		cfg := k.config()
+		s, direct := open(t, p.of(cfg)), open(t, cfg)
+		for i, arrives := range []bool{false, true, false, true} {
+			first := 10 * i
+			requireApplied(t, s, create(first))
+			p.set(func(toServer bool, data []byte) (int, bool) {
+				if !toServer || !bytes.Contains(data, []byte("COMMIT")) {
+					return len(data), false
+				}
+				p.judge = nil
+				if arrives {
+					return len(data), true
+				}
+				return 0, true
+			})
+			errs := s.Apply(t.Context(), []store.Change{mark(first), create(first + 1)})
+			require.Error(t, errs[0])
+			require.Error(t, errs[1])
 			if arrives {
-				return len(data), true
+				require.Eventually(t, func() bool { return stageOf(t, direct, first+1) == 1 }, patience, time.Millisecond)
+				require.Equal(t, 2, stageOf(t, direct, first))
+			} else {
+				// As long as it is locked it is not decided.
+				require.Eventually(t, func() bool { return !direct.isLocked(t, gid(first)) }, patience, time.Millisecond)
+				require.Equal(t, 1, stageOf(t, direct, first))
+				require.Equal(t, 0, stageOf(t, direct, first+1))
 			}
-			return 0, true
-		})
-		errs := s.Apply(t.Context(), []store.Change{mark(first), create(first + 1)})
-		require.Error(t, errs[0])
-		require.Error(t, errs[1])
-		if arrives {
-			require.Eventually(t, func() bool { return stageOf(t, direct, first+1) == 1 }, patience, time.Millisecond)
-			require.Equal(t, 2, stageOf(t, direct, first))
-		} else {
-			// As long as it is locked it is not decided.
-			require.Eventually(t, func() bool { return !direct.isLocked(t, gid(first)) }, patience, time.Millisecond)
-			require.Equal(t, 1, stageOf(t, direct, first))
-			require.Equal(t, 0, stageOf(t, direct, first+1))
 		}
-	}
+	})
 }
 
 // endsAfter is a context that ends when the store has made so many round trips,

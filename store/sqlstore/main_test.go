@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,27 +21,35 @@ import (
 // kind is one kind of server under the same tests, which share it. Each has a
 // schema of its own.
 type kind struct {
-	name   string
+	name   string // of its driver
+	label  string // for tests to be told apart by
 	start  func(ctx context.Context, settings map[string]string) (*lab.Server, error)
 	quick  map[string]string // settings that spare the disk
 	server *lab.Server
 }
 
-var kinds = []*kind{
-	{
-		name:  "mysql",
-		quick: map[string]string{"innodb_flush_method": "nosync"},
-		start: func(ctx context.Context, settings map[string]string) (*lab.Server, error) {
-			return lab.StartMySQL(ctx, lab.MySQLConfig{Settings: settings})
-		},
-	},
-	{
-		name:  "postgres",
+// kinds are MariaDB or MySQL, as installed; more of these, where there are; and
+// PostgreSQL.
+var kinds = allKinds()
+
+func allKinds() []*kind {
+	var all []*kind
+	for _, binary := range lab.MySQLBinaries() {
+		all = append(all, &kind{
+			name: "mysql", label: "mysql" + binary,
+			quick: map[string]string{"innodb_flush_method": "nosync"},
+			start: func(ctx context.Context, settings map[string]string) (*lab.Server, error) {
+				return lab.StartMySQL(ctx, lab.MySQLConfig{Binary: binary, Settings: settings})
+			},
+		})
+	}
+	return append(all, &kind{
+		name: "postgres", label: "postgres",
 		quick: map[string]string{"fsync": "off"},
 		start: func(ctx context.Context, settings map[string]string) (*lab.Server, error) {
 			return lab.StartPostgres(ctx, lab.PostgresConfig{Settings: settings})
 		},
-	},
+	})
 }
 
 func TestMain(m *testing.M) {
@@ -70,9 +79,21 @@ func run(m *testing.M) int {
 }
 
 func forEach(t *testing.T, test func(t *testing.T, k *kind)) {
+	t.Helper()
+	forSome(t, kinds, test)
+}
+
+// forEachMySQL leaves out PostgreSQL.
+func forEachMySQL(t *testing.T, test func(t *testing.T, k *kind)) {
+	t.Helper()
+	forSome(t, slices.DeleteFunc(slices.Clone(kinds), func(k *kind) bool { return k.name != "mysql" }), test)
+}
+
+func forSome(t *testing.T, kinds []*kind, test func(t *testing.T, k *kind)) {
+	t.Helper()
 	t.Parallel()
 	for _, k := range kinds {
-		t.Run(k.name, func(t *testing.T) {
+		t.Run(k.label, func(t *testing.T) {
 			t.Parallel()
 			test(t, k)
 		})
@@ -138,7 +159,7 @@ func TestStore_Model(t *testing.T) {
 // BenchmarkStore runs on servers that sync every commit.
 func BenchmarkStore(b *testing.B) {
 	for _, k := range kinds {
-		b.Run(k.name, func(b *testing.B) {
+		b.Run(k.label, func(b *testing.B) {
 			durable := *k
 			durable.server = k.own(b, nil)
 			storetest.Benchmark(b, durable.harness())

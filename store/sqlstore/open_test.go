@@ -131,6 +131,7 @@ func TestJudgeVersion_KnowsWhatServersCan(t *testing.T) {
 		"5.5.5-10.6.1-MariaDB":       "skips",
 		"10.5.9-MariaDB":             "",
 		"8.0.36":                     "skips",
+		"8.4.13-0ubuntu0.26.04.2":    "skips",
 		"5.7.44-log":                 "",
 		"5.5.5-10.2.1-MariaDB":       "refused",
 		"5.6.51":                     "refused",
@@ -157,6 +158,11 @@ func TestSettings_ReadTheDurabilityClass(t *testing.T) {
 	require.Equal(t, store.D2, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "2", "log_bin": "OFF"}))
 	require.Equal(t, store.D2, mysqlDurability(values{}), "the lower class when it is not known")
 	require.Equal(t, store.D1, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", "innodb_flush_method": "nosync"}))
+	require.Equal(t, store.D1, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", "innodb_flush_method": "littlesync"}))
+	require.Equal(t, store.D1, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", redoLog: "OFF"}))
+	require.Equal(t, store.D3, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", redoLog: "ON", "innodb_doublewrite": "DETECT_AND_RECOVER"}))
+	require.Equal(t, store.D2, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", redoLog: "ON", "innodb_doublewrite": "DETECT_ONLY"}))
+	require.Equal(t, store.D2, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", "innodb_doublewrite": "OFF"}))
 
 	pg := func(fsync, commit, pages, standbys string) store.Durability {
 		return postgresDurability(values{
@@ -177,5 +183,8 @@ func TestSettings_ReadTheDurabilityClass(t *testing.T) {
 		require.Equal(t, k.name, got.Driver)
 		require.Equal(t, store.D1, got.Durability, "%v", got.Values)
 		require.GreaterOrEqual(t, len(got.Values), 6, "%v", got.Values)
+		if d, is := s.dialect.(*mysqlDialect); is && !d.mariaDB {
+			require.Equal(t, "ON", got.Values[redoLog])
+		}
 	}
 }

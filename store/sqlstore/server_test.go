@@ -274,37 +274,38 @@ func TestClaimDue_LeavesOutWhatIsLocked(t *testing.T) {
 
 // Servers without SKIP LOCKED wait, and no two claims get the same saga.
 func TestClaimDue_WithoutSkipLocked_IsDisjoint(t *testing.T) {
-	t.Parallel()
-	s := open(t, kinds[0].config())
-	s.dialect.(*mysqlDialect).skipLocked = false
-	var creates []store.Change
-	for n := range 200 {
-		creates = append(creates, create(n))
-	}
-	requireApplied(t, s, creates...)
-	var mu sync.Mutex
-	claims := map[string]int{}
-	var running sync.WaitGroup
-	errs := make([]error, 4)
-	for w := range errs {
-		running.Go(func() {
-			for range 10 {
-				records, err := s.ClaimDue(t.Context(), "me", time.Minute, 10)
-				errs[w] = errors.Join(errs[w], err)
-				mu.Lock()
-				for _, r := range records {
-					claims[r.GID]++
+	forEachMySQL(t, func(t *testing.T, k *kind) {
+		s := open(t, k.config())
+		s.dialect.(*mysqlDialect).skipLocked = false
+		var creates []store.Change
+		for n := range 200 {
+			creates = append(creates, create(n))
+		}
+		requireApplied(t, s, creates...)
+		var mu sync.Mutex
+		claims := map[string]int{}
+		var running sync.WaitGroup
+		errs := make([]error, 4)
+		for w := range errs {
+			running.Go(func() {
+				for range 10 {
+					records, err := s.ClaimDue(t.Context(), "me", time.Minute, 10)
+					errs[w] = errors.Join(errs[w], err)
+					mu.Lock()
+					for _, r := range records {
+						claims[r.GID]++
+					}
+					mu.Unlock()
 				}
-				mu.Unlock()
-			}
-		})
-	}
-	running.Wait()
-	require.NoError(t, errors.Join(errs...))
-	require.Len(t, claims, 200)
-	for gid, n := range claims {
-		require.Equal(t, 1, n, gid)
-	}
+			})
+		}
+		running.Wait()
+		require.NoError(t, errors.Join(errs...))
+		require.Len(t, claims, 200)
+		for gid, n := range claims {
+			require.Equal(t, 1, n, gid)
+		}
+	})
 }
 
 func TestSweep_DropsWhatIsPastItsRetention(t *testing.T) {

@@ -26,14 +26,17 @@ type sqlKind struct {
 	makeWide string // fills the table
 }
 
-func startMySQL(t *testing.T) sqlKind {
-	server := lab.TestMySQL(t, lab.MySQLConfig{})
+func startMySQL(t *testing.T) sqlKind { return startMySQLBinary(t, "") }
+
+func startMySQLBinary(t *testing.T, binary string) sqlKind {
+	server := lab.TestMySQL(t, lab.MySQLConfig{Binary: binary})
 	db := openDB(t, "mysql", server.DSN(""))
 	execute(t, db, "CREATE DATABASE place")
 	execute(t, db, "CREATE TABLE place.saga (id INT AUTO_INCREMENT PRIMARY KEY, body TEXT)")
 	return sqlKind{
 		server: server, db: db, store: Server{Driver: open.MySQL, URL: server.URL(), Here: true, Schema: "place"},
-		makeWide: "INSERT INTO place.saga (body) SELECT REPEAT('x', 1000) FROM place.seq_1_to_%d",
+		makeWide: "INSERT INTO place.saga (body) WITH ten AS (SELECT 1" + strings.Repeat(" UNION ALL SELECT 1", 9) + ") " +
+			"SELECT REPEAT('x', 1000) FROM ten AS a, ten AS b, ten AS c, ten AS d, ten AS e LIMIT %d",
 	}
 }
 
@@ -80,7 +83,16 @@ const insert = "INSERT INTO place.saga (body) VALUES ('a saga')"
 
 func TestUsage_MySQLCostsAreThoseOfTheClients(t *testing.T) {
 	t.Parallel()
-	k := startMySQL(t)
+	for _, binary := range lab.MySQLBinaries() {
+		t.Run("mysql"+binary, func(t *testing.T) {
+			t.Parallel()
+			requireCostsOfTheClients(t, startMySQLBinary(t, binary))
+		})
+	}
+}
+
+func requireCostsOfTheClients(t *testing.T, k sqlKind) {
+	t.Helper()
 	t.Run("the probe alone costs nothing", func(t *testing.T) {
 		s := begin(t, k.config())
 		for range 20 {
