@@ -47,7 +47,7 @@ var rules = []struct {
 	{"bench/internal/report", []string{"bench/internal/usl", "bench/internal/stats", "internal/document", "store"}, "it judges and shows what others measured"},
 	{"bench/internal/capacity", []string{"bench/internal/report", "bench/internal/stats", "internal/document"}, "it decides what to measure next; others send the load"},
 	{"bench/internal/compare", []string{"bench/internal/report", "bench/internal/stats", "internal/document"}, "it works on results, and runs nothing"},
-	{"bench/internal/plan", []string{"bench/internal/report", "bench/internal/stats", "internal/document", "store"}, "it works on results, and runs nothing"},
+	{"bench/internal/plan", []string{"bench/internal/report", "bench/internal/stats", "bench/internal/usl", "internal/document", "store"}, "it works on results, and runs nothing"},
 	{"bench/internal/", []string{"store", "store/open", "saga", "saga/httpapi", "saga/webui", "lua", "deploy/lab", "internal/document", "internal/fill", "internal/secret", "bench/internal/", "store/groupcommit"}, "only the command line reads the configuration"},
 	{"bench", []string{"bench/internal/cli"}, "main hands its arguments on"},
 }

@@ -352,6 +352,7 @@ func TestFindLimit_NamesWhatIsFull(t *testing.T) {
 		"enough connections": {func(r *report.Resources) {
 			r.StoreCallsBusy, r.StoreConnWaits, r.StoreConns = value(1.95), value(0.01), value(2)
 		}, "writes to the store", "98% of the time"},
+		"kept out":             {func(r *report.Resources) { r.AppKeptOut = value(1.7) }, "connections to the app", "all that it accepts are open, and clients wait 100% of the time"},
 		"connections refused":  {func(r *report.Resources) { r.HostBusy, r.StoreServerConns = value(0.97), value(1) }, "connections of the store's server", "100% of those that it allows are open, and it refuses more: 20 requests failed"},
 		"room for connections": {func(r *report.Resources) { r.StoreServerConns = value(0.9) }, "", "most used: one core of the machine"},
 		"nothing":              {func(*report.Resources) {}, "", "nothing was near its limit (most used: one core of the machine, 65%)"},
@@ -382,7 +383,7 @@ func TestFindLimit_OfAppHostsElsewhere(t *testing.T) {
 		resource, evidence string
 	}{
 		"app":           {report.Resources{AppCores: value(7.2), AppCoresUsable: value(8), HostBusy: value(0.9)}, "app CPU", "the app keeps 90% of its 8 cores busy"},
-		"load":          {report.Resources{AppCores: value(2), AppCoresUsable: value(8), HostBusy: value(0.97)}, "load generator", "the cores of its machine are 97% busy"},
+		"load":          {report.Resources{AppCores: value(2), AppCoresUsable: value(8), HostBusy: value(0.97), LoadCores: value(0.5)}, "load generator", "the cores of its machine are 97% busy (by itself 0.50 cores)"},
 		"load, a core":  {report.Resources{AppCores: value(2), AppCoresUsable: value(8), HostBusy: value(0.5), BusiestCore: value(0.99)}, "load generator", "one core of its machine is 99% busy"},
 		"cores unknown": {report.Resources{AppCores: value(7.9), HostBusy: value(0.2)}, "", "most used: load generator, 20%"},
 	} {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sagabench/bench/internal/report"
+	"sagabench/internal/document"
 )
 
 // Machine is what shares are taken of.
@@ -50,11 +51,13 @@ func FindLimit(steps []report.Measured, rate *float64, machine Machine) report.L
 	one := candidate{"one core of the machine", report.OneCoreOnly(r.BusiestCore, r.HostBusy), "one of its cores is %s busy: something runs on one core only" + whose(r)}
 	app := candidate{}
 	if !machine.Shared { // what is busy there is the load generator, and nothing else
-		host.resource, host.evidence = "load generator", "the cores of its machine are %s busy"
-		one.resource, one.evidence = "load generator", "one core of its machine is %s busy"
+		host.resource, host.evidence = "load generator", "the cores of its machine are %s busy"+ownOf(r)
+		one.resource, one.evidence = "load generator", "one core of its machine is %s busy"+ownOf(r)
 		app = appCPU(r)
 	}
 	full := []candidate{
+		serverConnections(r, at), // what it refuses it does not do, whatever else is busy
+		{"connections to the app", r.AppKeptOut, "all that it accepts are open, and clients wait %s of the time to be let in"},
 		store,
 		app,
 		{"network", r.NetworkShare, "the slowest link in use is %s full"},
@@ -76,8 +79,10 @@ func FindLimit(steps []report.Measured, rate *float64, machine Machine) report.L
 		}
 	}
 	calls := candidate{"writes to the store", share(r.StoreCallsBusy, machine.Flushers), "%s of the time as many batches are under way as may be" + fsyncs(r)}
-	if calls.share != nil && *calls.share >= fullCallsShare {
-		return calls.limit()
+	for _, c := range []candidate{storeConnections(r), calls} { // what waits for a connection is under way, too
+		if c.share != nil && *c.share >= fullCallsShare {
+			return c.limit()
+		}
 	}
 	switch {
 	case most.share == nil:
@@ -100,6 +105,28 @@ func appCPU(r report.Resources) candidate {
 	return c
 }
 
+// storeConnections are those of the app to the store's server.
+func storeConnections(r report.Resources) candidate {
+	c := candidate{resource: "connections to the store", share: r.ConnsInUse()}
+	if c.share != nil {
+		c.evidence = fmt.Sprintf("the %.0f that the app may have are in use %%s of the time, and of %.1f batches under way %.1f wait for one",
+			*r.StoreConns, *r.StoreCallsBusy, *r.StoreConnWaits)
+	}
+	return c
+}
+
+// serverConnections are those that the store's server allows.
+func serverConnections(r report.Resources, at []report.Measured) candidate {
+	failed := int64(0)
+	for _, m := range at {
+		failed += m.Load.Errors
+	}
+	return candidate{
+		"connections of the store's server", r.ServerConnsTaken(failed),
+		fmt.Sprintf("%%s of those that it allows are open, and it refuses more: %s requests failed", document.Count(failed)),
+	}
+}
+
 func (c candidate) limit() report.Limit {
 	percent := fmt.Sprintf("%.0f%%", 100**c.share)
 	return report.Limit{Resource: c.resource, Share: c.share, Evidence: strings.Replace(c.evidence, "%s", percent, 1)}
@@ -111,6 +138,15 @@ func share(used *float64, of int) *float64 {
 	}
 	x := *used / float64(of)
 	return &x
+}
+
+// ownOf is what of its machine the load generator kept busy itself: the rest is somebody
+// else's, or app and store behind addresses that do not tell.
+func ownOf(r report.Resources) string {
+	if r.LoadCores == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (by itself %.2f cores)", *r.LoadCores)
 }
 
 func whose(r report.Resources) string {
@@ -181,6 +217,17 @@ func average(at []report.Measured) report.Resources {
 		StoreFsyncsPerS: mean(func(r R) *float64 { return r.StoreFsyncsPerS }),
 		StoreCallsBusy:  mean(func(r R) *float64 { return r.StoreCallsBusy }),
 		StoreLockWaits:  mean(func(r R) *float64 { return r.StoreLockWaits }),
-		NetworkShare:    mean(func(r R) *float64 { return r.NetworkShare }),
+		AppKeptOut: mean(func(r R) *float64 {
+			if r.AppKeptOut == nil {
+				return nil
+			}
+			x := min(1, *r.AppKeptOut) // where it is more than one app server
+			return &x
+		}),
+		StoreConns:     mean(func(r R) *float64 { return r.StoreConns }),
+		StoreConnWaits: mean(func(r R) *float64 { return r.StoreConnWaits }),
+		NetworkShare:   mean(func(r R) *float64 { return r.NetworkShare }),
+
+		StoreServerConns: mean(func(r R) *float64 { return r.StoreServerConns }),
 	}
 }

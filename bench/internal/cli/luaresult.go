@@ -18,7 +18,7 @@ import (
 type luaSummary struct {
 	Schema      int                `json:"schema"`
 	Run         report.Run         `json:"run"`
-	Check       *report.Check      `json:"check"` // null: the runs of sagas were audited, each in its own directory
+	Check       *report.Check      `json:"check"` // of the runs of sagas, together; null: there was none
 	Validity    report.Validity    `json:"validity"`
 	Environment report.Environment `json:"environment"`
 	Lua         luaPart            `json:"lua"`
@@ -63,6 +63,7 @@ func (r *luaRun) summary(ctx context.Context, incomplete string) luaSummary {
 	s.Run.Store = report.Store{Driver: open.Redis, Version: first.Version, Settings: first.Settings}
 	if len(r.trials) > 0 {
 		run := r.trials[0].Run
+		s.Check = sumChecks(r.trials)
 		s.Run.Store, s.Run.Topology, s.Run.SharedHost = run.Store, run.Topology, run.SharedHost
 	}
 	if incomplete != "" {

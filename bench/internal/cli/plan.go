@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -13,6 +14,7 @@ import (
 
 	"sagabench/bench/internal/capacity"
 	"sagabench/bench/internal/plan"
+	"sagabench/bench/internal/probe"
 	"sagabench/bench/internal/report"
 )
 
@@ -26,10 +28,11 @@ func (a *app) planCommand() *cobra.Command {
 		Long: `How many machines a rate takes, by what was measured: app hosts and store nodes,
 memory, disk and network, and what breaks first when one is lost. Each line names the
 measurement that it rests on. The results are those of bench capacity, or of bench run
-and load with a rate; all on the same kind of machine and store, and of as many app
-hosts.`,
+and load with a rate; all on the same kind of machine and store. They are of as many app
+hosts, or, six and more, of three and more numbers of them: then the Universal
+Scalability Law of those gives the number of hosts.`,
 		Example: `  bench plan --rate 20000/s --peak 2x --p99 20ms --retention 24h --from sagabench-results/*-redis`,
-		RunE: func(_ *cobra.Command, args []string) (err error) {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if demand.RatePerS, err = parseRate(rate); err != nil || demand.RatePerS == 0 || math.IsInf(demand.RatePerS, 0) {
 				return fmt.Errorf("--rate: %q, want sagas per time, as 20000/s", rate)
 			}
@@ -42,7 +45,7 @@ hosts.`,
 			if demand.Retention < 0 {
 				return fmt.Errorf("--retention: %v, must not be negative", demand.Retention)
 			}
-			return a.plan(demand, slices.Concat(from, args))
+			return a.plan(cmd.Context(), demand, slices.Concat(from, args))
 		},
 	}
 	f := cmd.Flags()
@@ -72,30 +75,50 @@ func (p *p99Flag) Set(text string) error {
 func (p *p99Flag) String() string { return p.text }
 func (p *p99Flag) Type() string   { return "duration" }
 
-func (a *app) plan(d plan.Demand, dirs []string) error {
+func (a *app) plan(ctx context.Context, d plan.Demand, dirs []string) error {
 	if len(dirs) == 0 {
 		return errors.New("--from: which results? bench capacity STORE makes one")
 	}
+	began := time.Now()
 	var results []plan.Result
+	var summaries []report.Summary
 	for _, dir := range dirs {
 		r, err := report.ReadResult(dir)
 		if err != nil {
 			return err
 		}
 		results = append(results, plan.Result{Run: r.Run, Capacity: r.Capacity})
+		summaries = append(summaries, r.Summary())
 	}
-	p, err := plan.Make(d, results)
+	p, validity, err := plan.Make(d, results)
 	if err != nil {
 		return err
 	}
-	doc := p.Document(a.command())
+	first := summaries[0]
+	s := planned{
+		Schema: report.Schema, Run: first.Run, Check: sumChecks(summaries), Validity: validity,
+		Environment: first.Environment, Plan: p,
+	}
+	s.Run.ID, s.Run.Started, s.Run.Command, s.Run.DurationS = report.RunID(began, "plan"), began, a.command(), time.Since(began).Seconds()
+	s.Run.Commit = probe.Commit(ctx)
+	doc := p.Document(validity, s.Run.Command)
 	if a.out != "" {
 		if err := makeOut(a.out); err != nil {
 			return err
 		}
-		if err := write(a.out, p, doc); err != nil {
+		if err := write(a.out, s, doc); err != nil {
 			return err
 		}
 	}
-	return a.show(p, report.Validity{Valid: true}, doc, a.out)
+	return a.show(s, validity, doc, a.out)
+}
+
+// planned is summary.json of bench plan.
+type planned struct {
+	Schema      int                `json:"schema"`
+	Run         report.Run         `json:"run"` // but for what names the plan itself, that of the first result
+	Check       *report.Check      `json:"check"`
+	Validity    report.Validity    `json:"validity"`
+	Environment report.Environment `json:"environment"`
+	Plan        plan.Plan          `json:"plan"`
 }

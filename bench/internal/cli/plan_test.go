@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"sagabench/bench/internal/plan"
 	"sagabench/bench/internal/report"
 )
 
@@ -47,16 +46,46 @@ func TestPlan_FromRuns(t *testing.T) {
 	requireKeysOf(t, "plan", again.stdout)
 	written, err := os.ReadFile(filepath.Join(dir, report.FileSummary))
 	require.NoError(t, err)
-	require.Equal(t, string(written), again.stdout)
-	var made plan.Plan
+	var made planned
 	require.NoError(t, json.Unmarshal(written, &made))
-	require.InDelta(t, 1000, made.Kept, 0)
-	require.InDelta(t, 2000, *made.Broken, 0)
+	require.InDelta(t, 1000, made.Plan.Kept, 0)
+	require.InDelta(t, 2000, *made.Plan.Broken, 0)
+	require.True(t, made.Validity.Valid)
+	require.Contains(t, made.Run.ID, "-plan")
+	require.Contains(t, made.Run.Command, "go run bench/main.go plan --rate 500/s")
+	require.Equal(t, "redis", made.Run.Store.Driver)
+	require.EqualValues(t, 24_000, made.Check.Acknowledged, "those of both results")
+	require.EqualValues(t, 0, *made.Check.Lost)
 	require.Equal(t, []string{"planned"}, p.files())
+
+	refused := p.run("report", "planned")
+	require.Equal(t, exitError, refused.code)
+	require.Contains(t, refused.stderr, "no result of bench run, load or capacity")
 
 	got = p.run(append(args, "--out", "planned")...)
 	require.Equal(t, exitError, got.code)
 	require.Contains(t, got.stderr, "--out: planned is not empty")
+}
+
+// What a plan rests on makes it invalid, with the exit code of any such result.
+func TestPlan_OfAnInvalidResultIsInvalid(t *testing.T) {
+	t.Parallel()
+	invalid := written(t, func(s *report.Summary) {
+		s.Validity = report.Validity{Warnings: []string{"broken promise: 3 of 12,000 acknowledged sagas lost"}}
+		s.Check.Lost = ptr(int64(3))
+	})
+	p := newProgram(t)
+	got := p.run("plan", "--rate", "500/s", "--from", invalid)
+	require.Equal(t, exitInvalid, got.code, got.stderr)
+	require.Contains(t, firstLine(got.stdout), "NOT VALID")
+	require.Contains(t, got.stdout, "result 20260101-120000-redis is not valid")
+	got = p.run("plan", "--rate", "500/s", "--from", invalid, "--json")
+	require.Equal(t, exitInvalid, got.code, got.stderr)
+	var made planned
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &made))
+	require.False(t, made.Validity.Valid)
+	require.Contains(t, made.Validity.Warnings, "20260101-120000-redis: broken promise: 3 of 12,000 acknowledged sagas lost")
+	require.EqualValues(t, 3, *made.Check.Lost)
 }
 
 func TestPlan_SaysWhatIsExtrapolated(t *testing.T) {
@@ -74,12 +103,9 @@ func TestPlan_RefusesWrongInput(t *testing.T) {
 	one := results[0]
 	full := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(full, "something"), nil, 0o666))
-	invalid := written(t, func(s *report.Summary) {
-		s.Validity = report.Validity{Warnings: []string{"shared host: load and app", "lost: 3 sagas"}}
-	})
 	closed := written(t, func(s *report.Summary) { s.Load.Mode, s.Load.OfferedPerS = report.Closed, nil })
 	other := written(t, func(s *report.Summary) { s.Run.ID, s.Run.Store.Durability = "other", "D0" })
-	planned := func(args ...string) []string {
+	with := func(args ...string) []string {
 		return append([]string{"plan", "--rate", "500/s", "--from", one}, args...)
 	}
 	for name, tt := range map[string]struct {
@@ -91,22 +117,21 @@ func TestPlan_RefusesWrongInput(t *testing.T) {
 		"rate of none":     {[]string{"plan", "--rate", "0/s", one}, `--rate: "0/s"`},
 		"endless rate":     {[]string{"plan", "--rate", "Inf/s", one}, `--rate: "Inf/s"`},
 		"no result":        {[]string{"plan", "--rate", "500/s"}, "--from: which results? bench capacity STORE makes one"},
-		"nowhere":          {planned("no/where"), "no/where: no result of bench run, load or capacity"},
-		"bad peak":         {planned("--peak", "high"), `--peak: "high", want a multiple of the rate, at least 1x`},
-		"peak below":       {planned("--peak", "0.5x"), `--peak: "0.5x"`},
-		"endless peak":     {planned("--peak", "Infx"), `--peak: "Infx"`},
-		"bad p99":          {planned("--p99", "soon"), `--slo: p99="soon", want a time, as 20ms`},
-		"p99 of none":      {planned("--p99", "0s"), "--slo: p99="},
-		"bad slo":          {planned("--slo", "p98=20ms"), "--slo: "},
-		"both slo and p99": {planned("--slo", "p99=20ms", "--p99", "30ms"), "[p99 slo] were all set"},
-		"retention":        {planned("--retention", "-1h"), "--retention: -1h0m0s, must not be negative"},
-		"bad retention":    {planned("--retention", "1 day"), "--retention"},
-		"out not empty":    {planned("--out", full), "--out: " + full + " is not empty"},
-		"twice":            {planned(one), "result 20260101-120000-redis is there twice"},
-		"invalid":          {planned(invalid), "is not valid; its warnings: shared host: load and app; lost: 3 sagas"},
+		"nowhere":          {with("no/where"), "no/where: no result of bench run, load or capacity"},
+		"bad peak":         {with("--peak", "high"), `--peak: "high", want a multiple of the rate, at least 1x`},
+		"peak below":       {with("--peak", "0.5x"), `--peak: "0.5x"`},
+		"endless peak":     {with("--peak", "Infx"), `--peak: "Infx"`},
+		"bad p99":          {with("--p99", "soon"), `--slo: p99="soon", want a time, as 20ms`},
+		"p99 of none":      {with("--p99", "0s"), "--slo: p99="},
+		"bad slo":          {with("--slo", "p98=20ms"), "--slo: "},
+		"both slo and p99": {with("--slo", "p99=20ms", "--p99", "30ms"), "[p99 slo] were all set"},
+		"retention":        {with("--retention", "-1h"), "--retention: -1h0m0s, must not be negative"},
+		"bad retention":    {with("--retention", "1 day"), "--retention"},
+		"out not empty":    {with("--out", full), "--out: " + full + " is not empty"},
+		"twice":            {with(one), "result 20260101-120000-redis is there twice"},
 		"closed loop":      {[]string{"plan", "--rate", "1/s", closed}, "nothing was measured in an open loop"},
-		"unlike":           {planned(other), "of unlike stores, durability, sagas or machines"},
-		"promise not kept": {planned("--p99", "1ms"), "no measured rate kept the service level, not even the lowest, 1,000/s"},
+		"unlike":           {with(other), "of unlike stores, durability, sagas or machines"},
+		"promise not kept": {with("--p99", "1ms"), "no measured rate kept the service level, not even the lowest, 1,000/s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -114,6 +139,6 @@ func TestPlan_RefusesWrongInput(t *testing.T) {
 		})
 	}
 	for dir, says := range noResults(t) {
-		requireRefused(t, planned(dir, "--out", "planned"), says)
+		requireRefused(t, with(dir, "--out", "planned"), says)
 	}
 }

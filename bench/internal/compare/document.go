@@ -16,9 +16,7 @@ func (c Comparison) Document(v report.Validity, gates []GateResult, command stri
 		Headline: c.headline(),
 		Lead:     c.lead(),
 		Command:  command,
-	}
-	if !v.Valid {
-		d.Verdict = "NOT VALID: the warnings below say why; do not quote these numbers"
+		Verdict:  v.Verdict(),
 	}
 	if len(gates) > 0 {
 		d.Parts = append(d.Parts, gatePart(gates))

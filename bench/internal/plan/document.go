@@ -6,13 +6,16 @@ import (
 	"slices"
 	"strings"
 
+	"sagabench/bench/internal/report"
 	"sagabench/internal/document"
 )
 
-// Document shows the plan. command is the line to type for the same again.
-func (p Plan) Document(command string) document.Document {
+// Document shows the plan, with its validity. command is the line to type for the same
+// again.
+func (p Plan) Document(v report.Validity, command string) document.Document {
 	d := document.Document{
 		Title:    "Plan",
+		Verdict:  v.Verdict(),
 		Headline: p.headline(),
 		Lead:     append(p.extrapolated(), "What breaks first when one machine is lost: "+p.Breaks+"."),
 		Command:  command,
@@ -36,8 +39,11 @@ func (p Plan) Document(command string) document.Document {
 		Title: "What it takes", Table: &table,
 		Text: []string{"From and to are what the next such machine would have, with 95% confidence; " + document.Unknown + " is what was not measured, or not twice."},
 	}}
-	if len(p.Warnings) > 0 {
-		d.Parts = append(d.Parts, document.Part{Title: "Warnings", List: p.Warnings})
+	if len(v.Warnings) > 0 {
+		d.Parts = append(d.Parts, document.Part{Title: "Warnings", List: v.Warnings})
+	}
+	if l := p.Law; l != nil {
+		d.Parts = append(d.Parts, *report.LawPart("app hosts", "of app hosts", l.Points, l.measured, &l.Fit, ""))
 	}
 	d.Parts = append(d.Parts,
 		document.Part{Title: "What it rests on", Facts: basis},

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/stats"
@@ -34,15 +33,12 @@ type rate struct {
 const sameRate = 1.01
 
 // gather takes the open-loop measurements that are valid and that the system could
-// follow.
+// follow, of results that differ by their number of app hosts at most.
 func gather(results []Result) (evidence, error) {
 	var e evidence
 	var runs []report.Measured
 	for i, r := range results {
-		run, validity, environment, measured := r.parts()
-		if !validity.Valid {
-			return evidence{}, fmt.Errorf("%w: result %s is not valid; its warnings: %s", ErrNoPlan, run.ID, brief(validity.Warnings))
-		}
+		run, _, environment, measured := r.parts()
 		if len(e.ids) == 0 {
 			e.store, e.scenario, e.shared = run.Store, run.Scenario, run.SharedHost
 			e.hosts, e.cores, e.memory = appHosts(run), environment.Cores, environment.Memory
@@ -56,10 +52,6 @@ func gather(results []Result) (evidence, error) {
 		if run.Store.Driver != e.store.Driver || run.Store.Durability != e.store.Durability ||
 			run.Scenario != e.scenario || environment.Cores != e.cores || run.SharedHost != e.shared {
 			return evidence{}, fmt.Errorf("%w: results %s and %s are of unlike stores, durability, sagas or machines", ErrNoPlan, e.ids[0], run.ID)
-		}
-		if n := appHosts(run); n != e.hosts {
-			return evidence{}, fmt.Errorf("%w: results %s and %s are of %d and %d app hosts, which do not carry the same rates: plan from those of one number; bench report shows them side by side",
-				ErrNoPlan, e.ids[0], run.ID, e.hosts, n)
 		}
 		if r.Capacity != nil {
 			e.searched = append(e.searched, r.Capacity.Capacity.SLO)
@@ -89,7 +81,8 @@ func gather(results []Result) (evidence, error) {
 	return e, nil
 }
 
-// parts are what both kinds of result have.
+// parts are what both kinds of result have. That a run is not valid is said of the plan,
+// and no reason to leave out the one measurement that it is.
 func (r Result) parts() (report.Run, report.Validity, report.Environment, []report.Measured) {
 	if c := r.Capacity; c != nil {
 		return c.Run, c.Validity, c.Environment, slices.Clone(c.Capacity.Steps)
@@ -97,26 +90,12 @@ func (r Result) parts() (report.Run, report.Validity, report.Environment, []repo
 	s := r.Run
 	return s.Run, s.Validity, s.Environment, []report.Measured{{
 		DurationS: s.Run.DurationS, Load: s.Load, LatencyMS: s.LatencyMS, ServiceMS: s.ServiceMS,
-		CostPerSaga: s.CostPerSaga, Resources: s.Resources, Validity: s.Validity,
+		CostPerSaga: s.CostPerSaga, Resources: s.Resources, Validity: report.Validity{Valid: true},
 	}}
 }
 
 // appHosts are those of a run; where they are not known it is one of bench run.
 func appHosts(r report.Run) int { return max(1, r.AppHosts) }
-
-// brief puts warnings into one line, cut to what each is about. Which of them made the
-// result invalid is not kept, so all are there.
-func brief(warnings []string) string {
-	const most = 80
-	var list []string
-	for _, w := range warnings {
-		if r := []rune(w); len(r) > most {
-			w = string(r[:most]) + "…"
-		}
-		list = append(list, w)
-	}
-	return cmp.Or(strings.Join(list, "; "), "none")
-}
 
 // mean of what was measured; NaN if nothing was.
 func mean(runs []report.Measured, of func(report.Measured) *float64) float64 {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -135,7 +136,7 @@ func (s sizing) hostLost(g group) loss {
 		return l
 	}
 	left := float64(*g.n - 1)
-	percent := 100 * float64(*g.n) / left / g.full
+	percent := 100 / cmp.Or(g.less, g.full*left/float64(*g.n))
 	l.line.Value, l.line.Extrapolated = &percent, g.lines[0].Extrapolated
 	if s.e.embedded() {
 		l.line.Caveat = "the lost host's sagas wait on its disk until it is back"

@@ -11,13 +11,16 @@
 //   - A processor may be as busy as load, app and store kept the busiest one at the
 //     highest rate that kept the promise, and no busier. That rate is found anew for the demanded promise,
 //     from the measured percentiles and whatever was searched for.
+//   - A rate that measured machines carried, and kept the promise, takes no more of them.
 //   - An interval is what the next such machine would have, from repeats of the same
 //     rate, with 95% confidence. Without repeats there is none.
-//   - Results that are not valid, and results of unlike things, are refused; a step of a
-//     search that is not valid is left out.
+//   - Results of unlike things are refused. With a result that is not valid the plan is
+//     not; a step of a search that is not valid is left out.
 //
-// That several hosts or masters carry as many times the load of one is an assumption
-// here, and said where it is made. Making the measurements, and checking the plan by
+// Results of three and more numbers of app hosts give the number of them by the law that
+// is fitted to those (package usl), and no number beyond the measured ones. Else, that
+// several hosts or masters carry as many times the load of one is an assumption here,
+// and said where it is made. Making the measurements, and checking the plan by
 // measuring the rate that [Predict] was asked for, is left to others.
 package plan
 
@@ -61,9 +64,9 @@ type Plan struct {
 	Broken *float64 `json:"broken_per_s"` // the next that was measured, which did not; null: there is none
 	Usable *float64 `json:"usable"`       // how busy a processor may be, a share; null: not known
 
-	Lines    []Line   `json:"lines"`
-	Breaks   string   `json:"breaks_first"` // when one app host or one store node is lost
-	Warnings []string `json:"warnings"`
+	Law    *Law   `json:"law"` // over app hosts; null: results of one number of them
+	Lines  []Line `json:"lines"`
+	Breaks string `json:"breaks_first"` // when one app host or one store node is lost
 }
 
 // Line is one thing that it takes. Value is null if it was not measured, Low and High
@@ -79,36 +82,32 @@ type Line struct {
 	Extrapolated bool     `json:"extrapolated"`
 }
 
-// Make plans for the demand by what was measured. The error wraps ErrNoPlan and says
-// what is missing.
-func Make(d Demand, results []Result) (Plan, error) {
+// Make plans for the demand by what was measured. The plan is valid when all results are;
+// their warnings are those of the plan, too. The error wraps ErrNoPlan and says what is
+// missing.
+func Make(d Demand, results []Result) (Plan, report.Validity, error) {
 	if !(d.RatePerS > 0) || !(d.Peak >= 1) || d.Retention < 0 || len(d.SLO.Latencies) == 0 {
-		return Plan{}, fmt.Errorf("%w: it takes a rate above 0, a peak of at least 1 and a latency to keep", ErrNoPlan)
+		return Plan{}, report.Validity{}, fmt.Errorf("%w: it takes a rate above 0, a peak of at least 1 and a latency to keep", ErrNoPlan)
 	}
-	e, err := gather(results)
+	s, ids, err := size(d, results)
 	if err != nil {
-		return Plan{}, err
+		return Plan{}, report.Validity{}, err
 	}
-	edge, err := e.edge(d.SLO)
-	if err != nil {
-		return Plan{}, err
-	}
-	s := sizing{d: d, e: e, edge: edge, peak: d.RatePerS * d.Peak}
 	p := Plan{
 		RatePerS: d.RatePerS, PeakPerS: s.peak, SLO: d.SLO, RetentionS: d.Retention.Seconds(),
-		From: e.ids, Store: e.store,
-		Kept: edge.kept.rate, Usable: edge.usable,
-		Warnings: s.warnings(),
+		From: ids, Store: s.e.store,
+		Kept: s.edge.kept.rate, Usable: s.edge.usable, Law: s.law,
 	}
-	if edge.broken != nil {
-		p.Broken = &edge.broken.rate
+	if s.edge.broken != nil {
+		p.Broken = &s.edge.broken.rate
 	}
+	warnings := s.warnings()
 	app, store := s.hosts(), s.nodes()
 	held := s.held(app.each)
 	memory := s.memoryEach(store, held)
 	for _, l := range memory {
 		if l.Caveat != "" {
-			p.Warnings = append(p.Warnings, fmt.Sprintf("memory: a store node needs %s GB, %s", document.Number(*l.Value/1e9), l.Caveat))
+			warnings = append(warnings, fmt.Sprintf("memory: a store node needs %s GB, %s", document.Number(*l.Value/1e9), l.Caveat))
 		}
 	}
 	p.Lines = slices.Concat(app.lines, store.lines, held, memory, s.flows(app.each), app.headroom(), store.headroom())
@@ -117,5 +116,25 @@ func Make(d Demand, results []Result) (Plan, error) {
 		p.Lines = append(p.Lines, l.line)
 	}
 	p.Breaks = first(lost)
-	return p, nil
+	return p, judge(results, warnings), nil
+}
+
+// size puts the demand beside what the results have measured, whose ids it returns: all
+// of them, or of several numbers of app hosts those of the one that the plan rests on.
+func size(d Demand, results []Result) (s sizing, ids []string, err error) {
+	s = sizing{d: d, peak: d.RatePerS * d.Peak}
+	if s.e, err = gather(results); err != nil {
+		return s, nil, err
+	}
+	ids = s.e.ids
+	if s.law, err = lawOf(results, d.SLO); err != nil {
+		return s, nil, err
+	}
+	if s.law != nil {
+		if s.e, err = gather(s.law.nearest(results, s.peak)); err != nil {
+			return s, nil, err
+		}
+	}
+	s.edge, err = s.e.edge(d.SLO)
+	return s, ids, err
 }

@@ -74,7 +74,7 @@ func line(t *testing.T, lines []plan.Line, what string) plan.Line {
 func TestMake_SizesRedis(t *testing.T) {
 	t.Parallel()
 	d := plan.Demand{RatePerS: 40_000, Peak: 3, SLO: promise, Retention: 24 * time.Hour}
-	p, err := plan.Make(d, of(searched()))
+	p, validity, err := plan.Make(d, of(searched()))
 	require.NoError(t, err)
 	require.InDelta(t, 120_000, p.PeakPerS, 0)
 	require.InDelta(t, 8000, p.Kept, 0)
@@ -115,10 +115,10 @@ func TestMake_SizesRedis(t *testing.T) {
 	require.Nil(t, line(t, p.Lines, "store fsyncs").Value)
 	require.Equal(t, "fsyncs per saga was not measured", line(t, p.Lines, "store fsyncs").Basis)
 	require.Contains(t, p.Breaks, "the promise, if it is an app host: the 2 left would have 130% of the load")
-	require.Contains(t, p.Warnings, "extrapolated: the peak is 120,000/s, the highest rate that was measured and followed 9,000/s")
-	require.Contains(t, p.Warnings, "no interval: no rate was measured twice")
+	require.Contains(t, validity.Warnings, "extrapolated: the peak is 120,000/s, the highest rate that was measured and followed 9,000/s")
+	require.Contains(t, validity.Warnings, "no interval: no rate was measured twice")
 
-	doc := p.Document("bench plan")
+	doc := p.Document(validity, "bench plan")
 	require.NoError(t, doc.Check())
 	require.Equal(t, "3 app hosts and 3 store nodes (redis) for 40,000 sagas/s, at the peak 120,000/s, with p99 ≤ 20 ms", doc.Headline)
 	row := doc.Parts[0].Table.Rows[5]
@@ -128,9 +128,9 @@ func TestMake_SizesRedis(t *testing.T) {
 
 func TestPlan_KeysAreStable(t *testing.T) {
 	t.Parallel()
-	p, err := plan.Make(plan.Demand{RatePerS: 3000, Peak: 2, SLO: promise, Retention: time.Hour}, of(searched()))
+	p, _, err := plan.Make(plan.Demand{RatePerS: 3000, Peak: 2, SLO: promise, Retention: time.Hour}, of(searched()))
 	require.NoError(t, err)
-	p.Lines, p.Warnings, p.Breaks = p.Lines[:1], p.Warnings[:0], ""
+	p.Lines, p.Breaks = p.Lines[:1], ""
 	text, err := json.Marshal(p)
 	require.NoError(t, err)
 	require.JSONEq(t, `{
@@ -138,19 +138,19 @@ func TestPlan_KeysAreStable(t *testing.T) {
 		"slo": {"latencies": [{"percentile": 99, "ms": 20}], "errors": 0.001},
 		"from": ["20261121-083542-redis"],
 		"store": {"driver": "redis", "version": "7.0.15", "settings": null, "durability": "D3"},
-		"kept_per_s": 8000, "broken_per_s": 9000, "usable": 0.9,
+		"kept_per_s": 8000, "broken_per_s": 9000, "usable": 0.9, "law": null,
 		"lines": [{
 			"what": "app hosts", "value": 1, "low": null, "high": null, "unit": "hosts of 2 cores",
 			"basis": "app CPU per saga 45.0 µs, measured at 4,000/s and 8,000/s (20261121-083542-redis); used to 90.0%: the machine was that busy at 8,000/s, the highest rate that kept the promise",
 			"caveat": "", "extrapolated": false
 		}],
-		"breaks_first": "", "warnings": []
+		"breaks_first": ""
 	}`, string(text))
 }
 
 func TestMake_TakesTheCostAtTheRateOfTheDemand(t *testing.T) {
 	t.Parallel()
-	p, err := plan.Make(plan.Demand{RatePerS: 3000, Peak: 2, SLO: promise}, of(searched()))
+	p, _, err := plan.Make(plan.Demand{RatePerS: 3000, Peak: 2, SLO: promise}, of(searched()))
 	require.NoError(t, err)
 	cpu := line(t, p.Lines, "app CPU")
 	require.InDelta(t, 6000*45e-6, *cpu.Value, 1e-9) // between 50 µs at 4,000/s and 40 at 8,000
@@ -168,12 +168,12 @@ func TestMake_TakesTheCostAtTheRateOfTheDemand(t *testing.T) {
 func TestMake_JudgesTheDemandedPromiseAnew(t *testing.T) {
 	t.Parallel()
 	strict := report.SLO{Latencies: []report.LatencyGoal{{Percentile: 99, MS: 10}}, Errors: 0.001}
-	p, err := plan.Make(plan.Demand{RatePerS: 3000, Peak: 1, SLO: strict}, of(searched()))
+	p, validity, err := plan.Make(plan.Demand{RatePerS: 3000, Peak: 1, SLO: strict}, of(searched()))
 	require.NoError(t, err)
 	require.InDelta(t, 4000, p.Kept, 0)
 	require.InDelta(t, 8000, *p.Broken, 0)
 	require.InDelta(t, 0.45, *p.Usable, 1e-9)
-	require.True(t, strings.HasPrefix(p.Warnings[0], "laxer search: "), p.Warnings)
+	require.True(t, strings.HasPrefix(validity.Warnings[0], "laxer search: "), validity.Warnings)
 
 	// What most repeats of a rate did counts, and no rate above a broken one.
 	c := searched(1, 1, 1)
@@ -182,16 +182,16 @@ func TestMake_JudgesTheDemandedPromiseAnew(t *testing.T) {
 			m.Load.Errors = m.Load.Requests
 		}
 	}
-	p, err = plan.Make(plan.Demand{RatePerS: 3000, Peak: 1, SLO: promise}, of(c))
+	p, validity, err = plan.Make(plan.Demand{RatePerS: 3000, Peak: 1, SLO: promise}, of(c))
 	require.NoError(t, err)
 	require.InDelta(t, 2000, p.Kept, 0)
 }
 
 func TestMake_IntervalsComeFromRepeats(t *testing.T) {
 	t.Parallel()
-	p, err := plan.Make(plan.Demand{RatePerS: 40_000, Peak: 3, SLO: promise, Retention: time.Hour}, of(searched(0.9, 1, 1.1)))
+	p, validity, err := plan.Make(plan.Demand{RatePerS: 40_000, Peak: 3, SLO: promise, Retention: time.Hour}, of(searched(0.9, 1, 1.1)))
 	require.NoError(t, err)
-	require.NotContains(t, strings.Join(p.Warnings, "\n"), "no interval")
+	require.NotContains(t, strings.Join(validity.Warnings, "\n"), "no interval")
 	cpu := line(t, p.Lines, "app CPU")
 	// Four rates of three repeats, 10% apart: eight degrees of freedom, t = 2.306.
 	off := 2.306 * 0.1 * 1.1547
@@ -210,14 +210,14 @@ func TestMake_GivesSQLOnePrimary(t *testing.T) {
 		c.Capacity.Steps[i].Resources.StoreOneCore = false
 		c.Capacity.Steps[i].CostPerSaga.StoreFsyncs = ptr(0.1)
 	}
-	small, err := plan.Make(plan.Demand{RatePerS: 4000, Peak: 2, SLO: promise}, of(c))
+	small, validity, err := plan.Make(plan.Demand{RatePerS: 4000, Peak: 2, SLO: promise}, of(c))
 	require.NoError(t, err)
 	require.InDelta(t, 1, *line(t, small.Lines, "store cores").Value, 0) // 8,000 × 10 µs
 	require.Empty(t, line(t, small.Lines, "store cores").Caveat)
 	require.InDelta(t, 800, *line(t, small.Lines, "store fsyncs").Value, 1e-9)
-	require.Contains(t, small.Warnings, "durability: the store was measured at D2: about the last second at risk")
+	require.Contains(t, validity.Warnings, "durability: the store was measured at D2: about the last second at risk")
 
-	large, err := plan.Make(plan.Demand{RatePerS: 250_000, Peak: 2, SLO: promise}, of(c))
+	large, _, err := plan.Make(plan.Demand{RatePerS: 250_000, Peak: 2, SLO: promise}, of(c))
 	require.NoError(t, err)
 	cores := line(t, large.Lines, "store cores")
 	require.InDelta(t, 5, *cores.Value, 0) // 500,000 × 9 µs are 4.5, at most 90% busy
@@ -236,7 +236,7 @@ func TestMake_CountsEmbeddedHostsByWhatOneCarried(t *testing.T) {
 		m.Resources.StoreOneCore = false
 		m.CostPerSaga.StoreCPUUS, m.CostPerSaga.StoreBytesIn, m.CostPerSaga.StoreMemoryBytes = nil, nil, nil
 	}
-	p, err := plan.Make(plan.Demand{RatePerS: 35_000, Peak: 1, SLO: promise, Retention: time.Hour}, of(c))
+	p, validity, err := plan.Make(plan.Demand{RatePerS: 35_000, Peak: 1, SLO: promise, Retention: time.Hour}, of(c))
 	require.NoError(t, err)
 	hosts := line(t, p.Lines, "app hosts")
 	require.Equal(t, []float64{4, 5, 5}, []float64{*hosts.Low, *hosts.Value, *hosts.High})
@@ -245,12 +245,12 @@ func TestMake_CountsEmbeddedHostsByWhatOneCarried(t *testing.T) {
 	require.Nil(t, line(t, p.Lines, "written to disk").Value)
 	require.InEpsilon(t, 100*(40_000.0/35_000-1), *line(t, p.Lines, "headroom of the app hosts").Value, 1e-9)
 	require.Contains(t, p.Breaks, "the 4 left would have 109% of the load")
-	require.NoError(t, p.Document("").Check())
+	require.NoError(t, p.Document(validity, "").Check())
 
-	p, err = plan.Make(plan.Demand{RatePerS: 25_000, Peak: 1, SLO: promise}, of(c))
+	p, _, err = plan.Make(plan.Demand{RatePerS: 25_000, Peak: 1, SLO: promise}, of(c))
 	require.NoError(t, err)
 	require.InDelta(t, 4, *line(t, p.Lines, "app hosts").Value, 0)
-	p, err = plan.Make(plan.Demand{RatePerS: 1000, Peak: 1, SLO: promise}, of(c))
+	p, _, err = plan.Make(plan.Demand{RatePerS: 1000, Peak: 1, SLO: promise}, of(c))
 	require.NoError(t, err)
 	require.Contains(t, p.Breaks, "there is one, and nothing is accepted")
 }
@@ -263,7 +263,7 @@ func TestMake_LeavesOpenWhatWasNotMeasured(t *testing.T) {
 		m := &c.Capacity.Steps[i]
 		m.Resources, m.CostPerSaga = report.Resources{}, report.Cost{}
 	}
-	p, err := plan.Make(plan.Demand{RatePerS: 4000, Peak: 2, SLO: promise, Retention: time.Hour}, of(c))
+	p, validity, err := plan.Make(plan.Demand{RatePerS: 4000, Peak: 2, SLO: promise, Retention: time.Hour}, of(c))
 	require.NoError(t, err)
 	require.Nil(t, p.Usable)
 	for _, l := range p.Lines {
@@ -271,7 +271,7 @@ func TestMake_LeavesOpenWhatWasNotMeasured(t *testing.T) {
 			require.Nil(t, l.Value, l.What)
 		}
 	}
-	require.NoError(t, p.Document("").Check())
+	require.NoError(t, p.Document(validity, "").Check())
 	_, err = json.Marshal(p)
 	require.NoError(t, err)
 }
@@ -299,9 +299,6 @@ func TestMake_RefusesWhatCarriesNoPlan(t *testing.T) {
 		"p99.999":  {goal(99.999, 20), of(searched()), "p99.999 is not measured"},
 		"too fast": {goal(99, 1), of(searched()), "no measured rate kept the service level, not even the lowest, 2,000/s"},
 		"unjudged": {goal(99.9, 100), of(searched()), "no measured rate kept the service level"},
-		"invalid": {good, changed(func(c *report.CapacitySummary) {
-			c.Validity = report.Validity{Warnings: []string{"lost: 3 sagas"}}
-		}), "result 20261121-083542-redis is not valid; its warnings: lost: 3 sagas"},
 		"closed loop": {good, []plan.Result{{Run: &report.Summary{
 			Validity: report.Validity{Valid: true}, Load: report.Load{Mode: report.Closed, AchievedPerS: 10_000},
 		}}}, "nothing was measured in an open loop"},
@@ -309,7 +306,7 @@ func TestMake_RefusesWhatCarriesNoPlan(t *testing.T) {
 			c.Run.ID, c.Run.Store.Durability = "other", "D2"
 		})...), "results 20261121-083542-redis and other are of unlike stores"},
 	} {
-		_, err := plan.Make(test.demand, test.results)
+		_, _, err := plan.Make(test.demand, test.results)
 		require.ErrorIs(t, err, plan.ErrNoPlan, name)
 		require.ErrorContains(t, err, test.want, name)
 	}
@@ -328,9 +325,9 @@ func TestMake_TakesRunsOfOneRate(t *testing.T) {
 		}})
 	}
 	d := plan.Demand{RatePerS: 3000, Peak: 2, SLO: promise, Retention: time.Hour}
-	apart, err := plan.Make(d, results)
+	apart, _, err := plan.Make(d, results)
 	require.NoError(t, err)
-	together, err := plan.Make(d, of(c))
+	together, _, err := plan.Make(d, of(c))
 	require.NoError(t, err)
 	require.Equal(t, []string{"run-0", "run-1", "run-2", "run-3"}, apart.From)
 	for i, l := range together.Lines {

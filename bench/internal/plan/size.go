@@ -15,6 +15,7 @@ type sizing struct {
 	e    evidence
 	edge edge
 	peak float64 // sagas per second
+	law  *Law    // over app hosts; nil: results of one number of them
 }
 
 // group is machines of one kind.
@@ -23,6 +24,7 @@ type group struct {
 	n     *int
 	each  float64 // sagas per second, at the peak, of as many of them as were measured together
 	full  float64 // what of the peak they could carry, as a multiple of it; 0: not known
+	less  float64 // the same of one less; 0: in proportion
 	lines []Line
 }
 
@@ -31,7 +33,10 @@ const perCore = 1e6
 
 // hosts are those of the app.
 func (s sizing) hosts() group {
-	if s.e.embedded() {
+	switch {
+	case s.law != nil:
+		return s.lawHosts()
+	case s.e.embedded():
 		return s.embeddedHosts()
 	}
 	g := s.machines("app hosts", fmt.Sprintf("hosts of %d cores", s.e.cores), "app CPU per saga", appCPU, s.e.hosts, float64(s.e.cores), 2)
@@ -126,8 +131,13 @@ func (s sizing) machines(what, unit, name string, cost func(report.Measured) *fl
 		l.Basis, l.Caveat = f.basis, unknownUse
 	default:
 		capacity := float64(together) * cores * *s.edge.usable * perCore
+		enough := s.peak <= s.edge.kept.rate // as many as were measured, whatever each cost
 		count := func(factor float64) int {
-			if n := s.count(cost, factor, together, capacity); n > 1 {
+			n := s.count(cost, factor, together, capacity)
+			if enough {
+				n = min(n, together)
+			}
+			if n > 1 {
 				return max(n, several)
 			}
 			return 1
@@ -143,6 +153,9 @@ func (s sizing) machines(what, unit, name string, cost func(report.Measured) *fl
 			l.Low, l.High = &low, &high
 		}
 		g.full = capacity / (g.each * f.value)
+		if n == together {
+			g.full = max(g.full, s.edge.kept.rate/s.peak)
+		}
 	}
 	l.Extrapolated = s.beyond(g.each)
 	g.lines = []Line{l, s.cpu(name[:len(name)-len(" per saga")], name, cost, g.each)}

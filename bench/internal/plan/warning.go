@@ -47,6 +47,24 @@ func (s sizing) warnings() []string {
 	return list
 }
 
+// judge is whether a plan may be relied on, with its own warnings and those of the results.
+func judge(results []Result, own []string) report.Validity {
+	v := report.Validity{Valid: true, Warnings: []string{}}
+	var said []string
+	for _, r := range results {
+		run, validity, _, _ := r.parts()
+		if !validity.Valid {
+			v.Valid = false
+			v.Warnings = append(v.Warnings, fmt.Sprintf("result %s is not valid", run.ID))
+		}
+		for _, warning := range validity.Warnings {
+			said = append(said, run.ID+": "+warning)
+		}
+	}
+	v.Warnings = slices.Concat(v.Warnings, own, said)
+	return v
+}
+
 // othersShare of a machine is more than the kernel takes for itself.
 const othersShare = 0.2
 

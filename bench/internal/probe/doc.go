@@ -1,8 +1,8 @@
 // Package probe measures what a run costs: the CPU of the load generator, of
 // the app servers and of the store, and the store's bytes, calls, memory, round
 // trips and fsyncs; beside it how busy the machine's cores and its network were, and
-// how long callers waited for the store. It looks at the beginning and at the end of the measured
-// part and gives the difference.
+// how long callers waited for the store. It looks at the beginning and at the end of the
+// measured part and gives the difference.
 //
 // Where the numbers come from:
 //
@@ -15,14 +15,17 @@
 //	host   the kernel's CPU times of this machine, and the counters of its network
 //	       interfaces that lead elsewhere
 //
-// How long calls of the store took is what the app servers say. Waits for a row's
-// lock are those that a MariaDB or MySQL adds up when they end. PostgreSQL only shows
-// who waits now (pg_stat_activity), so it is asked ten times a second, and each answer
-// stands for the time since the one before. That is an estimate: of waits that are
-// shorter than a tenth of a second, and so independent, an average of w from n looks
-// is off by about √(w/n): 0.1 on average over ten seconds by 0.03. An interval of less
-// than a second has too few looks. Both count all databases of the server; PostgreSQL
-// only the sessions that the probe's user may look at, which its own are.
+// How long calls of the store took, how long they waited for one of the app's
+// connections to an SQL server, and for how long clients waited to be let in, is what
+// the app servers say; how many connections the store's server allows, and how many are
+// open at the end, that server. Waits for a row's lock are those that a MariaDB or
+// MySQL adds up when they end. PostgreSQL only shows who waits now (pg_stat_activity),
+// so it is asked ten times a second, and each answer stands for the time since the one
+// before. That is an estimate: of waits that are shorter than a tenth of a second, and
+// so independent, an average of w from n looks is off by about √(w/n): 0.1 on average
+// over ten seconds by 0.03. An interval of less than a second has too few looks. Both
+// count all databases of the server; PostgreSQL only the sessions that the probe's user
+// may look at, which its own are.
 //
 // What SQL servers do not count: PostgreSQL the bytes and the statements of its
 // clients. Its sessions tell of their syncs late (measured: once a second while

@@ -20,6 +20,9 @@ const (
 	metricCores      = "go_sched_gomaxprocs_threads"
 	metricBatches    = "sagabench_store_batch_changes"         // a histogram
 	metricCalls      = "sagabench_store_call_duration_seconds" // likewise
+	metricKeptOut    = "sagabench_connections_kept_out_seconds_total"
+	metricConns      = "sagabench_store_connections_max"
+	metricConnWaits  = "sagabench_store_connection_wait_seconds_total"
 )
 
 // appMetrics are totals over all app servers; what one of them does not have is
@@ -30,12 +33,16 @@ type appMetrics struct {
 	cores              *float64 // that they may use
 	changes, calls     *float64 // written to the store, and how many times it was called for that
 	callSeconds        *float64 // that these calls took
+	conns              *float64 // to the store's server, that they may have
+	connSeconds        *float64 // that calls waited for one of them
+	keptOut            *float64 // seconds in which a client waited to be let in
 }
 
 func readMetrics(ctx context.Context, urls []string, token secret.Text) (*appMetrics, error) {
 	sum := &appMetrics{
 		roundTrips: new(float64), fsyncs: new(float64), cpu: new(float64), cores: new(float64),
 		changes: new(float64), calls: new(float64), callSeconds: new(float64),
+		conns: new(float64), connSeconds: new(float64), keptOut: new(float64),
 	}
 	for _, url := range urls {
 		families, err := scrape(ctx, url, token)
@@ -44,6 +51,7 @@ func readMetrics(ctx context.Context, urls []string, token secret.Text) (*appMet
 		}
 		for name, total := range map[string]**float64{
 			metricRoundTrips: &sum.roundTrips, metricFsyncs: &sum.fsyncs, metricCPU: &sum.cpu, metricCores: &sum.cores,
+			metricConns: &sum.conns, metricConnWaits: &sum.connSeconds, metricKeptOut: &sum.keptOut,
 		} {
 			family, ok := families[name]
 			if !ok {

@@ -287,6 +287,12 @@ sagabench_saga_duration_seconds_count 3
 sagabench_store_call_duration_seconds_bucket{le="+Inf"} 3
 sagabench_store_call_duration_seconds_sum N
 sagabench_store_call_duration_seconds_count 3
+# TYPE sagabench_connections_kept_out_seconds_total counter
+sagabench_connections_kept_out_seconds_total N
+# TYPE sagabench_store_connections_max gauge
+sagabench_store_connections_max 16
+# TYPE sagabench_store_connection_wait_seconds_total counter
+sagabench_store_connection_wait_seconds_total N
 `
 
 func TestUsage_MetricsOfAllAppServersAreAdded(t *testing.T) {
@@ -299,6 +305,9 @@ func TestUsage_MetricsOfAllAppServersAreAdded(t *testing.T) {
 	require.InDelta(t, 21, *u.AppCPU, 1e-9, "there is no process to ask")
 	require.InDelta(t, 21, *u.StoreCallTime, 1e-9)
 	require.InEpsilon(t, 21/u.Elapsed.Seconds(), *u.Evidence().StoreCallsBusy, 1e-9)
+	require.InDelta(t, 32, *u.Evidence().StoreConns, 1e-9)
+	require.InEpsilon(t, 21/u.Elapsed.Seconds(), *u.Evidence().StoreConnWaits, 1e-9)
+	require.InEpsilon(t, 21/u.Elapsed.Seconds(), *u.Evidence().AppKeptOut, 1e-9)
 	require.NotNil(t, u.Evidence().NetworkBytesPerS)
 	require.Nil(t, u.Evidence().StoreLockWaits)
 	require.Nil(t, u.StoreCPU)

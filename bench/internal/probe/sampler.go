@@ -88,7 +88,11 @@ func (s *Sampler) End(ctx context.Context) error {
 	s.timeline.Wait()
 	s.after.readProcesses(ctx, s)
 	if s.store != nil {
-		s.after.fail("the store", s.store.end(ctx))
+		err := s.store.end(ctx)
+		s.after.fail("the store", err)
+		if err == nil {
+			s.after.readConnections(ctx, s.store)
+		}
 	}
 	s.after.readMetrics(ctx, s)
 	return nil
@@ -107,14 +111,15 @@ func (s *Sampler) Close() error {
 // snapshot is what was read at one end of the interval. What could not be read
 // is nil, and why is in failures.
 type snapshot struct {
-	at       time.Time
-	own      ownUse
-	app      *float64 // CPU seconds of the app's processes
-	host     *hostTimes
-	links    map[string]link
-	cpus     report.CPUs
-	metrics  *appMetrics
-	failures []error
+	at         time.Time
+	own        ownUse
+	app        *float64 // CPU seconds of the app's processes
+	host       *hostTimes
+	links      map[string]link
+	cpus       report.CPUs
+	metrics    *appMetrics
+	storeConns *float64 // open, of all that the store's server allows
+	failures   []error
 }
 
 func (s *snapshot) readProcesses(ctx context.Context, sampler *Sampler) {

@@ -34,6 +34,10 @@ type storeServer interface {
 	begin(ctx context.Context) error
 	end(ctx context.Context) error
 
+	// connections are how many are open now, the probe's own among them, and how many
+	// the server allows.
+	connections(ctx context.Context) (open, most int, err error)
+
 	// used is the difference between the two.
 	used() storeUse
 

@@ -26,6 +26,14 @@ type Usage struct {
 	// lock, all added up; the latter of a PostgreSQL is an estimate.
 	StoreCallTime, StoreLockTime *float64
 
+	// Seconds that calls of the app waited for one of its connections to the store's
+	// server, all added up and a part of StoreCallTime.
+	StoreConnTime *float64
+
+	// Seconds in which a client of an app server waited to be let in, because as many
+	// connections as may be were open.
+	AppKeptOut *float64
+
 	// Between this machine and others, both ways; and of its link that was nearest to
 	// its speed.
 	NetworkBytesPerS, NetworkShare *float64
@@ -38,6 +46,8 @@ type Usage struct {
 	Failures []string        // what could not be measured, and why
 
 	appCores     *float64 // that the app servers may use
+	storeConns   *float64 // that the app servers may have
+	serverConns  *float64 // open at the end, of all that the store's server allows
 	storeOneCore bool     // a Redis runs its commands on one core
 	cpus         report.CPUs
 }
@@ -62,6 +72,9 @@ func (s *Sampler) Usage() Usage {
 		u.StoreFsyncs = difference(b.metrics.fsyncs, a.metrics.fsyncs)
 		u.appCores = a.metrics.cores
 		u.StoreCallTime = difference(b.metrics.callSeconds, a.metrics.callSeconds)
+		u.storeConns = a.metrics.conns
+		u.AppKeptOut = difference(b.metrics.keptOut, a.metrics.keptOut)
+		u.StoreConnTime = difference(b.metrics.connSeconds, a.metrics.connSeconds)
 		if len(s.app) == 0 {
 			u.AppCPU = difference(b.metrics.cpu, a.metrics.cpu)
 		}
@@ -69,6 +82,7 @@ func (s *Sampler) Usage() Usage {
 	if s.store != nil {
 		used := s.store.used()
 		u.addStore(used)
+		u.serverConns = a.storeConns
 		failures = append(failures, used.failures...)
 	}
 	for _, err := range failures {
@@ -155,6 +169,10 @@ func (u Usage) Evidence() report.Evidence {
 
 			StoreCallsBusy:   perSecond(u.StoreCallTime),
 			StoreLockWaits:   perSecond(u.StoreLockTime),
+			AppKeptOut:       perSecond(u.AppKeptOut),
+			StoreConns:       u.storeConns,
+			StoreConnWaits:   perSecond(u.StoreConnTime),
+			StoreServerConns: u.serverConns,
 			NetworkBytesPerS: u.NetworkBytesPerS,
 			NetworkShare:     u.NetworkShare,
 		},

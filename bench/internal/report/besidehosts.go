@@ -30,32 +30,27 @@ func (r Result) throughput() (t onHosts, known bool) {
 	return t, t.n > 0 && t.rate > 0 && r.edge() != nil
 }
 
-// scaling is the highest throughput over the number of app hosts, where several were
-// measured with the same sagas and store, with the law if they carry one.
+// scaling is the throughput over the number of app hosts, where several were measured
+// with the same sagas and store, with the law if they carry one.
 func (b beside) scaling() *document.Part {
-	var best []onHosts // n rising
+	var all []onHosts // n rising, and of each n the highest rate first
 	for _, r := range b.results {
 		t, known := r.throughput()
 		if !known {
 			continue
 		}
-		if len(best) > 0 && !sameSystem(best[0].of, r) {
+		if len(all) > 0 && !sameSystem(all[0].of, r) {
 			return nil
 		}
-		i, found := slices.BinarySearchFunc(best, t, func(a, b onHosts) int { return cmp.Compare(a.n, b.n) })
-		switch {
-		case !found:
-			best = slices.Insert(best, i, t)
-		case t.rate > best[i].rate:
-			best[i] = t
-		}
+		all = append(all, t)
 	}
-	if len(best) < 2 {
+	slices.SortStableFunc(all, func(a, b onHosts) int { return cmp.Or(cmp.Compare(a.n, b.n), cmp.Compare(b.rate, a.rate)) })
+	if len(all) == 0 || all[0].n == all[len(all)-1].n {
 		return nil
 	}
 	var points []usl.Point
 	var measured []Measured
-	for _, t := range best {
+	for _, t := range all {
 		points = append(points, usl.Point{N: float64(t.n), X: t.rate})
 		measured = append(measured, *t.of.edge())
 	}
@@ -65,8 +60,8 @@ func (b beside) scaling() *document.Part {
 	} else {
 		*fit = f
 	}
-	part := lawPart("app hosts", "of app hosts", points, measured, fit, noFit)
-	addGains(part, best)
+	part := LawPart("app hosts", "of app hosts", points, measured, fit, noFit)
+	addGains(part, all)
 	return part
 }
 
@@ -82,17 +77,21 @@ func sameSystem(a, b Result) bool {
 	return a.Capacity.Capacity.SLO.String() == b.Capacity.Capacity.SLO.String()
 }
 
-// addGains says what each further host brought, and what follows for the next.
-func addGains(part *document.Part, best []onHosts) {
+// addGains says what each further host brought, by the highest rate of each number of
+// them, and what follows for the next.
+func addGains(part *document.Part, all []onHosts) {
 	part.Table.Columns = append(part.Table.Columns, "added by each")
-	first := best[0].rate / float64(best[0].n)
-	for i := range best {
+	var best []onHosts
+	for i, t := range all {
 		text := unknown
-		if i > 0 {
-			text = gain(best[i-1], best[i])
+		if i == 0 || t.n > all[i-1].n {
+			if best = append(best, t); len(best) > 1 {
+				text = gain(best[len(best)-2], t)
+			}
 		}
 		part.Table.Rows[i].Cells = append(part.Table.Rows[i].Cells, text)
 	}
+	first := best[0].rate / float64(best[0].n)
 	from, to := best[len(best)-2], best[len(best)-1]
 	more := perHost(from, to)
 	each := "one carries alone"

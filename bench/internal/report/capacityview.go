@@ -16,7 +16,7 @@ func (s CapacitySummary) Document(dir string) document.Document {
 	c := s.Capacity
 	d := document.Document{
 		Title:    s.Run.ID,
-		Verdict:  s.Validity.verdict(),
+		Verdict:  s.Validity.Verdict(),
 		Headline: c.headline(s.Run.Store),
 		Lead:     append(c.lead(), outcome(s.Check)),
 		Command:  s.Run.Command,
@@ -223,12 +223,13 @@ func (c Capacity) scalingPart() *document.Part {
 	for _, m := range c.Scaling {
 		points = append(points, usl.Point{N: float64(m.Load.InFlight), X: m.Load.AchievedPerS})
 	}
-	return lawPart("in flight", "in flight", points, c.Scaling, c.Fit, c.NoFit)
+	return LawPart("in flight", "in flight", points, c.Scaling, c.Fit, c.NoFit)
 }
 
-// lawPart is throughput over a number of something, with the law that was fitted to
+// LawPart is throughput over a number of something, with the law that was fitted to
 // the points; point i is of measurement i. over is how "the number" goes on in a sentence.
-func lawPart(of, over string, points []usl.Point, measured []Measured, fit *usl.Fit, noFit string) *document.Part {
+// It is nil without a point.
+func LawPart(of, over string, points []usl.Point, measured []Measured, fit *usl.Fit, noFit string) *document.Part {
 	if len(points) == 0 {
 		return nil
 	}

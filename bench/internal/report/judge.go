@@ -43,6 +43,7 @@ const (
 	crowdedShare  = 0.80                   // of all cores, used by load, app and store: the machine has none left for a late load
 	hostFull      = 0.95                   // of all cores
 	coreFull      = 0.90                   // of one core
+	connsFull     = 0.90                   // of the app's connections to the store, or of the time that clients wait for one to the app
 	stealShare    = 0.01                   // of all cores
 	moreThanShare = 1.10                   // of what the machine gave: two ways to measure CPU differ by less
 	othersShare   = 0.15                   // of all cores, used by processes that are no part of the run
@@ -136,6 +137,9 @@ func (j *judgement) errors() {
 	share := float64(l.Errors) / float64(l.Requests)
 	text := fmt.Sprintf("errors: %s of %s requests (%s; %s are allowed): %s",
 		count(l.Errors), count(l.Requests), percent(share), percent(budget), strings.Join(errorKinds(l), ", "))
+	if taken := j.e.ServerConnsTaken(l.Errors); taken != nil {
+		text += fmt.Sprintf("; %s of the connections that the store's server allows are open, and it refuses more", percent(*taken))
+	}
 	if share > budget {
 		j.refuse("%s", text)
 	} else {

@@ -185,6 +185,23 @@ func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 			func(s *Summary, e *Evidence) { closed(s); e.StoreFsyncsPerS = ptr(1.0) }, true,
 			"limit: the machine's cores are 50.0% busy, so each request mostly waits: more in flight may reach a higher rate",
 		},
+		"connections": {
+			func(s *Summary, e *Evidence) {
+				closed(s)
+				e.StoreCallsBusy, e.StoreConnWaits, e.StoreConns = ptr(3.9), ptr(2.0), ptr(2.0)
+			}, true,
+			"limit: the 2.00 connections that the app may have to the store are in use 95.0% of the time, and 2.00 batches wait for one",
+		},
+		"connections that the app accepts": {
+			func(s *Summary, e *Evidence) { closed(s); e.AppKeptOut = ptr(0.95) }, true,
+			"limit: clients wait 95.0% of the time to be let in by the app: all connections that it accepts are open",
+		},
+		"connections that the server refuses": {
+			func(s *Summary, e *Evidence) {
+				s.Load.Errors, s.Load.ErrorsByKind, e.StoreServerConns = 2000, map[string]int64{"http 503": 2000}, ptr(1.0)
+			}, false,
+			"errors: 2,000 of 112,467 requests (1.78%; 0.100% are allowed): 2,000 × http 503; 100% of the connections that the store's server allows are open, and it refuses more",
+		},
 		"clamped": {
 			func(_ *Summary, e *Evidence) { e.Clamped = 2 }, true,
 			"clamped: 2 latency values beyond 3600 s counted as that long",

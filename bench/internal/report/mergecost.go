@@ -135,7 +135,7 @@ func (m merge) widest(knows func(Summary) bool) (found *host) {
 func (m merge) resources() (r Resources) {
 	if h := m.widest(func(s Summary) bool { return s.Resources.StoreCores != nil || s.Resources.StoreFsyncsPerS != nil }); h != nil {
 		s := h.Run.Resources
-		r.StoreCores, r.StoreFsyncsPerS, r.StoreLockWaits = s.StoreCores, s.StoreFsyncsPerS, s.StoreLockWaits
+		r.StoreCores, r.StoreFsyncsPerS, r.StoreLockWaits, r.StoreServerConns = s.StoreCores, s.StoreFsyncsPerS, s.StoreLockWaits, s.StoreServerConns
 	}
 	r.StoreOneCore = m.hosts[0].Run.Resources.StoreOneCore
 	r.LoadCores = m.sum(func(s Summary) *float64 { return s.Resources.LoadCores })

@@ -70,6 +70,15 @@ func (r Result) Document() document.Document {
 	return r.Run.Document(r.Recording, r.Dir)
 }
 
+// Summary is what both kinds of result have: of a search it is without measurements.
+func (r Result) Summary() Summary {
+	if r.Run != nil {
+		return *r.Run
+	}
+	c := r.Capacity
+	return Summary{Schema: c.Schema, Run: c.Run, Check: c.Check, Validity: c.Validity, Environment: c.Environment}
+}
+
 // run is what was run, of either kind.
 func (r Result) run() Run {
 	if r.Capacity != nil {

@@ -14,7 +14,7 @@ import (
 func (s Summary) Document(rec Recording, dir string) document.Document {
 	d := document.Document{
 		Title:    s.Run.ID,
-		Verdict:  s.Validity.verdict(),
+		Verdict:  s.Validity.Verdict(),
 		Headline: headline(s),
 		Lead:     []string{outcome(s.Check)},
 		Command:  s.Run.Command,
@@ -38,7 +38,8 @@ func (s Summary) Document(rec Recording, dir string) document.Document {
 	return d
 }
 
-func (v Validity) verdict() string {
+// Verdict is what stands above a result that must not be relied on; empty above others.
+func (v Validity) Verdict() string {
 	if v.Valid {
 		return ""
 	}

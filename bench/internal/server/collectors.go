@@ -1,6 +1,8 @@
 package server
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sagabench/store"
@@ -53,6 +55,35 @@ func (e engine) Collect(metrics chan<- prometheus.Metric) {
 func (engine) each(c store.Counters, yield func(*prometheus.Desc, int64)) {
 	yield(desc("sagabench_store_round_trips_total", "Waits for the store's server, or commits of an embedded store."), c.RoundTrips)
 	yield(desc("sagabench_store_fsyncs_total", "Fsyncs by the store; absent where it cannot know."), c.Fsyncs)
+}
+
+// pooled is a store whose calls share a number of connections: how many there may be,
+// and for how long calls have waited for one, all added up.
+type pooled interface {
+	Connections() (most int, waited time.Duration)
+}
+
+// connections collects what calls of the store wait for before they are sent.
+type connections struct{ store pooled }
+
+// Describe implements prometheus.Collector.
+func (c connections) Describe(descs chan<- *prometheus.Desc) {
+	c.each(0, 0, func(d *prometheus.Desc, _ prometheus.ValueType, _ float64) { descs <- d })
+}
+
+// Collect implements prometheus.Collector.
+func (c connections) Collect(metrics chan<- prometheus.Metric) {
+	most, waited := c.store.Connections()
+	c.each(most, waited, func(d *prometheus.Desc, kind prometheus.ValueType, value float64) {
+		metrics <- prometheus.MustNewConstMetric(d, kind, value)
+	})
+}
+
+func (connections) each(most int, waited time.Duration, yield func(*prometheus.Desc, prometheus.ValueType, float64)) {
+	yield(desc("sagabench_store_connections_max", "Connections to the store's server that this process may have at once."),
+		prometheus.GaugeValue, float64(most))
+	yield(desc("sagabench_store_connection_wait_seconds_total", "Time that calls of the store waited for a connection, all added up."),
+		prometheus.CounterValue, waited.Seconds())
 }
 
 func desc(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, nil) }

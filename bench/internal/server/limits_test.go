@@ -153,15 +153,20 @@ func TestServer_LimitsConnections(t *testing.T) {
 		_, err := ask(patience)
 		require.NoError(t, err)
 	}
+	require.Zero(t, at.server.listener.keptOut())
 	waiting, err := ask(200 * time.Millisecond)
 	var timeout net.Error
 	require.ErrorAs(t, err, &timeout)
 	require.True(t, timeout.Timeout(), "it is not accepted")
+	require.Greater(t, at.server.listener.keptOut(), 100*time.Millisecond)
 	require.NoError(t, conns[0].Close())
 	require.NoError(t, waiting.SetReadDeadline(time.Now().Add(patience)))
 	_, err = bufio.NewReader(waiting).Peek(1)
 	require.NoError(t, err, "there is room now")
+	total := at.server.listener.keptOut()
+	require.Equal(t, total, at.server.listener.keptOut(), "nobody waits any more")
 	for _, conn := range conns {
 		conn.Close()
 	}
+	require.GreaterOrEqual(t, at.scrape()["sagabench_connections_kept_out_seconds_total"], total.Seconds())
 }

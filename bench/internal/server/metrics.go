@@ -77,6 +77,10 @@ func (s *Server) metricsHandler(st store.Store) http.Handler {
 			func() int64 { return c.Counters().StoreErrors }),
 		counter("sagabench_requests_refused_total", "Requests without the token, or brought by a page of another site.", nil,
 			s.guard.refused.Load),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "sagabench_connections_kept_out_seconds_total",
+			Help: "Time in which a client waited to be let in: as many connections as may be were open.",
+		}, func() float64 { return s.listener.keptOut().Seconds() }),
 		unfinished{s.stats},
 	)
 	for i, name := range outcomes {
@@ -89,6 +93,9 @@ func (s *Server) metricsHandler(st store.Store) http.Handler {
 	}
 	if counted, ok := st.(store.Counted); ok {
 		registry.MustRegister(engine{counted})
+	}
+	if shared, ok := st.(pooled); ok {
+		registry.MustRegister(connections{shared})
 	}
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }

@@ -86,6 +86,7 @@ func TestMetrics_CountWhatHappened(t *testing.T) {
 			"sagabench_branch_attempts_total{outcome=refused}":   1,
 			"sagabench_branch_attempts_total{outcome=ongoing}":   0,
 			"sagabench_branch_attempts_total{outcome=no answer}": 0,
+			"sagabench_connections_kept_out_seconds_total":       0,
 			"sagabench_unfinished":                               0,
 			"sagabench_due":                                      0,
 			"sagabench_oldest_unfinished_seconds":                0,
@@ -99,6 +100,11 @@ func TestMetrics_CountWhatHappened(t *testing.T) {
 		fsyncs, known := got["sagabench_store_fsyncs_total"]
 		require.Equal(t, s.(store.Counted).Counters().Fsyncs >= 0, known)
 		require.True(t, !known || fsyncs >= 14)
+		_, shared := s.(pooled)
+		require.Equal(t, shared, got["sagabench_store_connections_max"] >= 2)
+		waited, known := got["sagabench_store_connection_wait_seconds_total"]
+		require.Equal(t, shared, known)
+		require.GreaterOrEqual(t, waited, 0.0)
 		require.NotZero(t, got["go_goroutines"])
 		require.Contains(t, got, "process_cpu_seconds_total")
 	})

@@ -30,7 +30,7 @@ type Deps struct {
 // Server is a coordinator behind HTTP. Make it with New.
 type Server struct {
 	cfg         Config
-	listener    net.Listener
+	listener    *bounded
 	log         *slog.Logger
 	caller      *saga.HTTPCaller
 	coordinator *saga.Coordinator

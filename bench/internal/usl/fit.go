@@ -12,9 +12,11 @@ import (
 var ErrNoFit = errors.New("no scaling law fitted")
 
 const (
-	// least is how many distinct n a fit needs: twice its parameters, so that as much
-	// is left to judge it by.
-	least = 6
+	// least is how many points a fit needs: twice its parameters, so that as much is
+	// left to judge it by. They have to be at as many different n as it has parameters;
+	// at no more than those, repeats tell the noise, and nothing whether the law holds.
+	least         = 6
+	leastDistinct = 3
 	// poor is the relative residual, as a standard deviation, from which on the law
 	// does not describe the points. Runs of the same thing differ by 3 to 5% on an
 	// otherwise idle machine; what is off by twice that has another reason than
@@ -29,7 +31,7 @@ const (
 // FitPoints fits the law by least squares of the relative residuals, with λ > 0 and
 // σ, κ ≥ 0, and bootstraps the intervals with seed. The error wraps ErrNoFit and says
 // in a line why there is no fit: a point that is not positive, fewer than six
-// distinct n, or a law that misses the points by more than noise would.
+// of them or three different n, or a law that misses the points by more than noise would.
 func FitPoints(points []Point, seed uint64) (Fit, error) {
 	from, to, err := span(points)
 	if err != nil {
@@ -82,8 +84,11 @@ func span(points []Point) (from, to float64, err error) {
 		distinct[p.N] = true
 		from, to = min(from, p.N), max(to, p.N)
 	}
-	if len(distinct) < least {
-		return 0, 0, fmt.Errorf("%w: %d different n were measured, %d are needed", ErrNoFit, len(distinct), least)
+	switch {
+	case len(points) < least:
+		return 0, 0, fmt.Errorf("%w: of %d measurements, %d are needed", ErrNoFit, len(points), least)
+	case len(distinct) < leastDistinct:
+		return 0, 0, fmt.Errorf("%w: of %d different n, %d are needed", ErrNoFit, len(distinct), leastDistinct)
 	}
 	return from, to, nil
 }

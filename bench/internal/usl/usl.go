@@ -11,7 +11,10 @@ package usl
 
 // Point is one measurement: throughput x, per second, at n in flight (or hosts, or
 // nodes).
-type Point struct{ N, X float64 }
+type Point struct {
+	N float64 `json:"n"`
+	X float64 `json:"x"`
+}
 
 // Estimate is a value with the ends of its 95% interval.
 type Estimate struct {

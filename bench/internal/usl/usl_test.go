@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -91,6 +92,36 @@ func TestFitPoints_IntervalsHoldTheTruth(t *testing.T) {
 	}
 }
 
+// The same of three numbers of hosts, measured twice each, for the throughput that a plan
+// takes from them.
+func TestFitPoints_IntervalsOfFewHostsHoldTheTruth(t *testing.T) {
+	t.Parallel()
+	const lambda, sigma, kappa = 10_000.0, 0.08, 0.005
+	truth := func(n float64) float64 { return lambda * n / (1 + sigma*(n-1) + kappa*n*(n-1)) }
+	held := map[float64]int{}
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		var points []usl.Point
+		for _, n := range []float64{1, 1, 2, 2, 3, 3} {
+			points = append(points, usl.Point{N: n, X: truth(n) * math.Exp(0.03*rng.NormFloat64())})
+		}
+		f, err := usl.FitPoints(points, seed)
+		require.NoError(t, err)
+		for _, n := range []float64{1, 2, 3} {
+			if x, known := f.At(n); known && x.Low <= truth(n) && truth(n) <= x.High {
+				held[n]++
+			}
+		}
+		_, known := f.At(4)
+		require.False(t, known)
+	}
+	for n, times := range held {
+		t.Logf("%v hosts: %d", n, times)
+		require.GreaterOrEqual(t, times, 180, n)
+	}
+	require.Len(t, held, 3)
+}
+
 func TestFitPoints_SameSeedSameFit(t *testing.T) {
 	t.Parallel()
 	points := measured(1800, 0.03, 0.00002, 0.03, 1)
@@ -120,11 +151,9 @@ func TestFitPoints_RefusesWhatCarriesNoFit(t *testing.T) {
 		points []usl.Point
 		want   string
 	}{
-		"none": {nil, "no scaling law fitted: 0 different n were measured, 6 are needed"},
-		"five": {
-			append(good()[:5], good()[:5]...),
-			"no scaling law fitted: 5 different n were measured, 6 are needed",
-		},
+		"none":  {nil, "no scaling law fitted: of 0 measurements, 6 are needed"},
+		"five":  {good()[:5], "no scaling law fitted: of 5 measurements, 6 are needed"},
+		"two n": {slices.Repeat(good()[:2], 3), "no scaling law fitted: of 2 different n, 3 are needed"},
 		"nothing done": {
 			append(good(), usl.Point{N: 1024}),
 			"no scaling law fitted: 0 per second at n = 1024 is no measurement",

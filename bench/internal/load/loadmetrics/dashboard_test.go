@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
@@ -19,6 +20,7 @@ import (
 	"sagabench/internal/secret"
 	"sagabench/internal/testkit"
 	"sagabench/saga"
+	"sagabench/store"
 )
 
 const grafana = "../../../../deploy/grafana/"
@@ -48,7 +50,7 @@ func startServer(t *testing.T) (url string) {
 	listener, err := server.Listen(cfg)
 	require.NoError(t, err)
 	s, err := server.New(cfg, server.Deps{
-		Listener: listener, Store: testkit.OpenPebble(t), Saga: saga.DefaultConfig(), Logger: slog.New(slog.DiscardHandler),
+		Listener: listener, Store: openPooled(t), Saga: saga.DefaultConfig(), Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
@@ -60,6 +62,20 @@ func startServer(t *testing.T) (url string) {
 	})
 	return s.URL()
 }
+
+// pooled is an embedded store that says what those say whose calls share connections: of
+// what any store counts nothing is missing.
+type pooled struct {
+	store.Store
+	store.Counted
+}
+
+func openPooled(t *testing.T) pooled {
+	s := testkit.OpenPebble(t)
+	return pooled{s, s.(store.Counted)}
+}
+
+func (pooled) Connections() (most int, waited time.Duration) { return 16, time.Second }
 
 var (
 	selector = regexp.MustCompile(`([a-z_]+)\{job="([a-z-]+)"\}`)

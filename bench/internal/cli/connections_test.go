@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/bench/internal/report"
+)
+
+// Batches that wait for one of too few connections are what limits a slow store, and the
+// result says so.
+func TestRun_NamesConnectionsThatAreTooFew(t *testing.T) {
+	t.Parallel()
+	// A commit that waits keeps its connection, and no processor.
+	p := newProgram(t, "SAGABENCH_SQL_CONNS=2", "SAGABENCH_GROUP_COMMIT_FLUSHERS=4")
+	got := p.run("run", "postgres", "--start", "--set", "commit_delay=20000", "--set", "commit_siblings=0",
+		"--json", "--duration", "2s", "--warmup", "500ms", "--in-flight", "64")
+	require.Equal(t, exitOK, got.code, got.stderr+got.stdout)
+	var s report.Summary
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
+	require.InDelta(t, 2, *s.Resources.StoreConns, 0)
+	require.InDelta(t, 4, *s.Resources.StoreCallsBusy, 1, "as many batches as may be")
+	require.InDelta(t, 2, *s.Resources.StoreConnWaits, 1, "of which two have a connection")
+	require.Greater(t, *s.Resources.ConnsInUse(), 0.7)
+	require.Less(t, *s.Resources.StoreServerConns, 0.2)
+}
+
+// A server that lets no more connections in is what fails requests, and the result says
+// so.
+func TestRun_NamesConnectionsThatTheServerRefuses(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t, "SAGABENCH_GROUP_COMMIT_FLUSHERS=8")
+	got := p.run("run", "redis", "--start", "--set", "maxclients=3", "--json", "--duration", "1s", "--warmup", "200ms")
+	require.Equal(t, exitInvalid, got.code, got.stderr+got.stdout)
+	var s report.Summary
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
+	require.Positive(t, s.Load.ErrorsByKind["http 503"])
+	require.InDelta(t, 1, *s.Resources.StoreServerConns, 0)
+	require.Contains(t, strings.Join(s.Validity.Warnings, "\n"), "100% of the connections that the store's server allows are open, and it refuses more")
+	require.Zero(t, *s.Check.Lost, "what was refused was never acknowledged")
+}

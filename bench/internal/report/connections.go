@@ -1,0 +1,28 @@
+package report
+
+// From these shares on, connections are too few.
+const (
+	waitingShare    = 0.05 // of the time of a call to the store, that it waits for a connection
+	fullServerShare = 0.98 // of those that the store's server allows: one may be kept free
+)
+
+// ConnsInUse is the share of the app's connections to the store's server that were in
+// use, or nil where calls did not wait for one: those under way have one each.
+func (r Resources) ConnsInUse() *float64 {
+	busy, waits, conns := r.StoreCallsBusy, r.StoreConnWaits, r.StoreConns
+	if busy == nil || waits == nil || conns == nil || *conns < 1 || *waits < waitingShare**busy {
+		return nil
+	}
+	x := min(1, (*busy-*waits) / *conns)
+	return &x
+}
+
+// ServerConnsTaken is the share of the connections that the store's server allows which
+// was open, or nil where there was room for more, or no request failed: up to the last
+// one they keep nobody waiting, and who asks for one more gets an error.
+func (r Resources) ServerConnsTaken(failed int64) *float64 {
+	if x := r.StoreServerConns; x == nil || *x < fullServerShare || failed == 0 {
+		return nil
+	}
+	return r.StoreServerConns
+}
