@@ -37,6 +37,7 @@ const (
 	busyShare    = 0.25 // of the measurements up to the edge that are not valid: too many to trust the others
 	edgeShare    = 0.10 // between the ends of the interval and the rate found
 	offShare     = 0.15 // between what was expected of the middle of the range and what was measured
+	unevenShare  = 0.25 // between what a saga costs the load generator at the most and at the least, near the edge
 	fallShare    = 0.20 // of a median that is higher at a lower rate
 	fallLeastMS  = 0.2
 	lowerAtLeast = 2.0 // that the rates are apart of which that is said
@@ -47,6 +48,7 @@ const (
 func JudgeCapacity(base Validity, c Capacity) Validity {
 	j := judgement{valid: base.Valid, warnings: base.Warnings}
 	j.edge(c)
+	j.uneven(c)
 	j.elsewhere(c)
 	j.falling(c.Steps)
 	j.again(c)
@@ -58,6 +60,12 @@ func JudgeCapacity(base Validity, c Capacity) Validity {
 // generator: when one is what broke the service level, it is not the system's edge.
 func (j *judgement) edge(c Capacity) {
 	rate, low, high := c.RatePerS, c.LowPerS, c.HighPerS
+	sent := 0.0 // what the generator was in time for, without a doubt
+	for _, m := range c.Steps {
+		if m.Kept != nil && *m.Kept {
+			sent = max(sent, *m.Load.OfferedPerS)
+		}
+	}
 	near, late := 0, 0 // beyond the edge a machine that is shared has no time for the generator either
 	for _, m := range c.Steps {
 		if rate != nil && *m.Load.OfferedPerS >= *rate*(1+edgeShare) {
@@ -66,7 +74,7 @@ func (j *judgement) edge(c Capacity) {
 		if near++; m.Validity.Valid || !strings.HasPrefix(m.Why, lateGenerator) {
 			continue
 		}
-		if late++; m.Kept != nil {
+		if late++; m.Kept != nil && *m.Load.OfferedPerS > sent {
 			j.refuse("at %s/s: %s; the system may carry more than was found", number(*m.Load.OfferedPerS), m.Why)
 		}
 	}
@@ -79,6 +87,24 @@ func (j *judgement) edge(c Capacity) {
 		j.warn("no edge: the service level was kept at the highest rate that was tried, %s/s", number(*rate))
 	case *low < *rate*(1-edgeShare) || *high > *rate*(1+edgeShare):
 		j.warn("repeats disagree: the same rates kept the service level and broke it, so that the edge is only known to be from %s/s to %s/s", number(*low), number(*high))
+	}
+}
+
+// uneven says that the machine's speed changed. The load generator does the same for each
+// saga, so what that costs near the edge tells it.
+func (j *judgement) uneven(c Capacity) {
+	if c.RatePerS == nil {
+		return
+	}
+	least, most := math.Inf(1), 0.0
+	for _, m := range c.Steps {
+		if cost := m.CostPerSaga.LoadCPUUS; cost != nil && math.Abs(*m.Load.OfferedPerS / *c.RatePerS - 1) <= edgeShare {
+			least, most = min(least, *cost), max(most, *cost)
+		}
+	}
+	if most > least*(1+unevenShare) {
+		j.warn("uneven machine: near the edge the same saga cost the load generator %s to %s µs of CPU, so the machine was quicker now and slower then; what another search finds may differ as much",
+			number(least), number(most))
 	}
 }
 

@@ -61,6 +61,26 @@ func TestJudgeCapacity(t *testing.T) {
 				}
 			}, false, "busy machine: the load generator was late in 1 of the 3 measurements up to the edge; give it a machine that does nothing else",
 		},
+		"generator, a bad moment": {
+			func(c *Capacity) {
+				c.Steps = append(c.Steps, c.Steps[1], c.Steps[1], sweepStep(900, 1, false))
+				c.Steps[5].Validity, c.Steps[5].Why = late, late.Warnings[0]
+			}, true, "",
+		},
+		"even": {
+			func(c *Capacity) {
+				c.Steps[1].CostPerSaga.LoadCPUUS, c.Steps[2].CostPerSaga.LoadCPUUS = ptr(50.0), ptr(60.0)
+			}, true, "",
+		},
+		"uneven": {
+			func(c *Capacity) {
+				c.Steps = append(c.Steps, c.Steps[1])
+				for i, cost := range []float64{200, 50, 200, 66} { // two are far from the edge
+					c.Steps[i].CostPerSaga.LoadCPUUS = &cost
+				}
+			}, true,
+			"uneven machine: near the edge the same saga cost the load generator 50.0 to 66.0 µs of CPU, so the machine was quicker now and slower then; what another search finds may differ as much",
+		},
 		"no edge": {
 			func(c *Capacity) { c.HighPerS = nil }, true,
 			"no edge: the service level was kept at the highest rate that was tried, 1,000/s",
