@@ -39,36 +39,25 @@ local function misfit(name, arg, words, body, index)
 end
 
 local KEYS, ARGV = KEYS, ARGV -- a local is found faster than a global
-local call, sub, find, byte = redis.call, string.sub, string.find, string.byte
+-- Numbers are given to Redis as text, by format: it would print each as a float, which
+-- takes longer than reading the mark.
+local call, sub, find, byte, format = redis.call, string.sub, string.find, string.byte, string.format
 
--- Numbers as text, each formatted once a call: Redis would print every number
--- it is given as a float, which takes longer than reading the mark.
-local decimal = setmetatable({}, {
-  __index = function(known, n)
-    known[n] = string.format('%d', n)
-    return known[n]
-  end,
-})
-
--- What a change text says, and in known what it makes of the heads it has met.
-local changes = setmetatable({}, {
-  __index = function(all, text)
-    local note = find(text, '\0', 15, true)
-    local change = {
-      expected = sub(text, 1, 9),
-      status = sub(text, 10, 10),
-      first = sub(text, 11, 14) + 0,
-      marks = sub(text, 15, (note or 0) - 1),
-      note = note and sub(text, note),
-      known = {},
-    }
-    change.moves = change.status ~= sub(text, 9, 9)
+-- read takes a change text apart; known is for what it makes of the heads it meets.
+local function read(text)
+  local note = find(text, '\0', 15, true)
+  local first, marks = sub(text, 11, 14) + 0, sub(text, 15, (note or 0) - 1)
+  return {
+    expected = sub(text, 1, 9),
+    status = sub(text, 10, 10),
+    first = first,
+    marks = marks,
+    note = note and sub(text, note),
     -- the last byte to be looked at: bodies may be large
-    change.upto = decimal[42 + change.first + #change.marks]
-    all[text] = change
-    return change
-  end,
-})
+    upto = format('%d', 42 + first + #marks),
+    known = {},
+  }
+end
 
 -- judge says what a change makes of a saga that reads head from its owner on:
 -- a refusal code, or nil and the marks to write.
@@ -103,5 +92,5 @@ end
 local function clock()
   local time = call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  return now, decimal[now]
+  return now, format('%d', now)
 end

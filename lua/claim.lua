@@ -16,7 +16,7 @@ end
 
 local now = clock()
 local due = now + ARGV[2]
-local claimed = { due }
+local claimed, again = { due }, format('%d', due)
 for i = 2, #KEYS do
   local saga = KEYS[i]
   local score = call('ZSCORE', KEYS[1], saga)
@@ -25,9 +25,9 @@ for i = 2, #KEYS do
     if not value or find('SF', sub(value, 43, 43), 1, true) then
       call('ZREM', KEYS[1], saga) -- removed by hand, or ended: nothing is left to recover
     else
-      local held = ARGV[1] .. string.format('%08x', tonumber(sub(value, 35, 42), 16) + 1)
+      local held = ARGV[1] .. format('%08x', tonumber(sub(value, 35, 42), 16) + 1)
       call('SETRANGE', saga, '26', held)
-      call('ZADD', KEYS[1], decimal[due], saga)
+      call('ZADD', KEYS[1], again, saga)
       claimed[#claimed + 1] = i - 1
       claimed[#claimed + 1] = sub(value, 1, 26) .. held .. sub(value, 43)
     end

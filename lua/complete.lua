@@ -16,11 +16,11 @@ if wrong then
 end
 
 local now, stamp = clock()
-local retention, expiry = ARGV[1], decimal[now + ARGV[1]]
+local retention, expiry = ARGV[1], format('%d', now + ARGV[1])
 local refused, position, key = {}, 0, 1
 for arg = 2, #ARGV, 2 do
   local index, last = KEYS[key], key + ARGV[arg]
-  local change = changes[ARGV[arg + 1]]
+  local change = read(ARGV[arg + 1])
   local known, upto, ended, n = change.known, change.upto, {}, 0
   for k = key + 1, last do
     local saga = KEYS[k]

@@ -21,7 +21,8 @@ local now, stamp = clock()
 local refused, position, key = {}, 0, 1
 for arg = 1, #ARGV, 4 do
   local index, last, delay, owner = KEYS[key], key + ARGV[arg], ARGV[arg + 1], ARGV[arg + 2]
-  local change, entries, n = changes[ARGV[arg + 3]], {}, 0
+  local due = delay ~= '' and format('%d', now + delay)
+  local change, entries, n = read(ARGV[arg + 3]), {}, 0
   for k = key + 1, last do
     local saga = KEYS[k]
     position = position + 1
@@ -33,7 +34,7 @@ for arg = 1, #ARGV, 4 do
     else
       local held = owner == '' and sub(head, 1, 16) or owner .. sub(head, 9, 16)
       local new = held .. change.status .. sub(head, 18, 17 + change.first) .. marks
-      if change.moves then
+      if change.status ~= sub(change.expected, 9) then
         call('SETRANGE', saga, '13', stamp .. new)
       else
         call('SETRANGE', saga, '26', new)
@@ -41,8 +42,8 @@ for arg = 1, #ARGV, 4 do
       if change.note then
         annotate(saga, change.note)
       end
-      if delay ~= '' then
-        entries[n + 1], entries[n + 2] = decimal[now + delay], saga
+      if due then
+        entries[n + 1], entries[n + 2] = due, saga
         n = n + 2
       end
     end

@@ -15,8 +15,8 @@ end
 
 local refused, last = {}, 0
 for arg = 1, #ARGV, 2 do
-  local change = changes[ARGV[arg + 1]]
-  local known, upto, place = change.known, change.upto, decimal[43 + change.first]
+  local change = read(ARGV[arg + 1])
+  local known, upto, place = change.known, change.upto, format('%d', 43 + change.first)
   local from = last + 1
   last = last + ARGV[arg]
   for k = from, last do
