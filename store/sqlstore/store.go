@@ -127,6 +127,18 @@ func (s *Store) Counters() store.Counters {
 	return store.Counters{RoundTrips: s.roundTrips.Load(), Fsyncs: -1}
 }
 
+// Connections is how many connections to the server the store may have at once, and for
+// how long calls have waited for one of them to come free since it was opened, all
+// added up.
+func (s *Store) Connections() (most int, waited time.Duration) {
+	pool, err := s.db.DB()
+	if err != nil { // not over a *sql.DB, which openGorm gives it
+		return s.cfg.Conns, 0
+	}
+	stats := pool.Stats()
+	return stats.MaxOpenConnections, stats.WaitDuration
+}
+
 // enter begins a call, which ends with calls.RUnlock.
 func (s *Store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {

@@ -217,16 +217,10 @@ func average(at []report.Measured) report.Resources {
 		StoreFsyncsPerS: mean(func(r R) *float64 { return r.StoreFsyncsPerS }),
 		StoreCallsBusy:  mean(func(r R) *float64 { return r.StoreCallsBusy }),
 		StoreLockWaits:  mean(func(r R) *float64 { return r.StoreLockWaits }),
-		AppKeptOut: mean(func(r R) *float64 {
-			if r.AppKeptOut == nil {
-				return nil
-			}
-			x := min(1, *r.AppKeptOut) // where it is more than one app server
-			return &x
-		}),
-		StoreConns:     mean(func(r R) *float64 { return r.StoreConns }),
-		StoreConnWaits: mean(func(r R) *float64 { return r.StoreConnWaits }),
-		NetworkShare:   mean(func(r R) *float64 { return r.NetworkShare }),
+		AppKeptOut:      mean(R.KeptOut),
+		StoreConns:      mean(func(r R) *float64 { return r.StoreConns }),
+		StoreConnWaits:  mean(func(r R) *float64 { return r.StoreConnWaits }),
+		NetworkShare:    mean(func(r R) *float64 { return r.NetworkShare }),
 
 		StoreServerConns: mean(func(r R) *float64 { return r.StoreServerConns }),
 	}

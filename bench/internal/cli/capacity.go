@@ -196,7 +196,7 @@ func foretell(result *report.CapacitySummary) {
 	if c.Middle == nil || !c.Middle.Validity.Valid {
 		return
 	}
-	lines, err := plan.Predict(c.Middle.Load.AchievedPerS, []plan.Result{{Capacity: result}})
+	lines, err := plan.Predict(c.Middle.Load.AchievedPerS, []report.Result{{Capacity: result}})
 	if err != nil {
 		return // of measurements that carry no plan, which says so itself
 	}

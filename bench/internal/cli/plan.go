@@ -80,14 +80,14 @@ func (a *app) plan(ctx context.Context, d plan.Demand, dirs []string) error {
 		return errors.New("--from: which results? bench capacity STORE makes one")
 	}
 	began := time.Now()
-	var results []plan.Result
+	var results []report.Result
 	var summaries []report.Summary
 	for _, dir := range dirs {
 		r, err := report.ReadResult(dir)
 		if err != nil {
 			return err
 		}
-		results = append(results, plan.Result{Run: r.Run, Capacity: r.Capacity})
+		results = append(results, r)
 		summaries = append(summaries, r.Summary())
 	}
 	p, validity, err := plan.Make(d, results)

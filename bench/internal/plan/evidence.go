@@ -34,17 +34,18 @@ const sameRate = 1.01
 
 // gather takes the open-loop measurements that are valid and that the system could
 // follow, of results that differ by their number of app hosts at most.
-func gather(results []Result) (evidence, error) {
+func gather(results []report.Result) (evidence, error) {
 	var e evidence
 	var runs []report.Measured
 	for i, r := range results {
-		run, _, environment, measured := r.parts()
+		s := r.Summary()
+		run, environment := s.Run, s.Environment
 		if len(e.ids) == 0 {
 			e.store, e.scenario, e.shared = run.Store, run.Scenario, run.SharedHost
 			e.hosts, e.cores, e.memory = appHosts(run), environment.Cores, environment.Memory
 		}
-		if twice := slices.ContainsFunc(results[:i], func(o Result) bool {
-			other, _, _, _ := o.parts()
+		if twice := slices.ContainsFunc(results[:i], func(o report.Result) bool {
+			other := o.Summary().Run
 			return other.ID == run.ID && other.Started.Equal(run.Started)
 		}); twice {
 			return evidence{}, fmt.Errorf("%w: result %s is there twice", ErrNoPlan, run.ID)
@@ -57,7 +58,7 @@ func gather(results []Result) (evidence, error) {
 			e.searched = append(e.searched, r.Capacity.Capacity.SLO)
 		}
 		e.ids = append(e.ids, run.ID)
-		runs = append(runs, measured...)
+		runs = append(runs, r.Measured()...)
 	}
 	runs = slices.DeleteFunc(runs, func(m report.Measured) bool {
 		return !m.Validity.Valid || m.Load.OfferedPerS == nil || m.Load.AchievedPerS <= 0 || m.Load.Overloaded()
@@ -79,19 +80,6 @@ func gather(results []Result) (evidence, error) {
 		runs = runs[n:]
 	}
 	return e, nil
-}
-
-// parts are what both kinds of result have. That a run is not valid is said of the plan,
-// and no reason to leave out the one measurement that it is.
-func (r Result) parts() (report.Run, report.Validity, report.Environment, []report.Measured) {
-	if c := r.Capacity; c != nil {
-		return c.Run, c.Validity, c.Environment, slices.Clone(c.Capacity.Steps)
-	}
-	s := r.Run
-	return s.Run, s.Validity, s.Environment, []report.Measured{{
-		DurationS: s.Run.DurationS, Load: s.Load, LatencyMS: s.LatencyMS, ServiceMS: s.ServiceMS,
-		CostPerSaga: s.CostPerSaga, Resources: s.Resources, Validity: report.Validity{Valid: true},
-	}}
 }
 
 // appHosts are those of a run; where they are not known it is one of bench run.

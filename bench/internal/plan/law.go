@@ -26,7 +26,7 @@ const leastNumbers = 3
 // lawOf fits the law to results of several numbers of app hosts; nil: they are of one.
 // Results of several that carry no law carry no plan either: they do not have the same
 // rates.
-func lawOf(results []Result, slo report.SLO) (*Law, error) {
+func lawOf(results []report.Result, slo report.SLO) (*Law, error) {
 	hosts := numbers(results)
 	if len(hosts) == 1 {
 		return nil, nil
@@ -37,7 +37,7 @@ func lawOf(results []Result, slo report.SLO) (*Law, error) {
 	}
 	l := &Law{}
 	for _, r := range results {
-		e, err := gather([]Result{r})
+		e, err := gather([]report.Result{r})
 		if err != nil {
 			return nil, err
 		}
@@ -56,10 +56,9 @@ func lawOf(results []Result, slo report.SLO) (*Law, error) {
 }
 
 // numbers of app hosts that there are results of, rising.
-func numbers(results []Result) (hosts []int) {
+func numbers(results []report.Result) (hosts []int) {
 	for _, r := range results {
-		run, _, _, _ := r.parts()
-		hosts = append(hosts, appHosts(run))
+		hosts = append(hosts, appHosts(r.Summary().Run))
 	}
 	slices.Sort(hosts)
 	return slices.Compact(hosts)
@@ -80,16 +79,15 @@ func fitted(x usl.Estimate) float64 { return x.Value }
 
 // nearest are the results of the number of hosts that a plan rests on: of those that were
 // measured the lowest that is enough, or else the highest.
-func (l *Law) nearest(results []Result, perS float64) []Result {
+func (l *Law) nearest(results []report.Result, perS float64) []report.Result {
 	hosts := numbers(results)
 	chosen := hosts[len(hosts)-1]
 	if n := l.least(perS, fitted); n != nil {
 		i, _ := slices.BinarySearch(hosts, int(*n))
 		chosen = hosts[i]
 	}
-	return slices.DeleteFunc(slices.Clone(results), func(r Result) bool {
-		run, _, _, _ := r.parts()
-		return appHosts(run) != chosen
+	return slices.DeleteFunc(slices.Clone(results), func(r report.Result) bool {
+		return appHosts(r.Summary().Run) != chosen
 	})
 }
 

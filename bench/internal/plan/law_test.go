@@ -13,7 +13,7 @@ import (
 )
 
 // onHosts is a search on n app hosts that keeps the promise up to a rate.
-func onHosts(n, repeat int, kept float64) plan.Result {
+func onHosts(n, repeat int, kept float64) report.Result {
 	c := ofHosts(n)
 	c.Run.ID = fmt.Sprintf("of-%d-%d", n, repeat)
 	for i := range c.Capacity.Steps {
@@ -21,12 +21,12 @@ func onHosts(n, repeat int, kept float64) plan.Result {
 		*l.OfferedPerS *= kept / 8000
 		l.AchievedPerS = *l.OfferedPerS
 	}
-	return plan.Result{Capacity: c}
+	return report.Result{Capacity: c}
 }
 
 // threeNumbers are two searches each on one, two and three hosts: by the law with
 // λ = 8,000/s, σ = 0.1 and κ = 0, each 1% off to either side.
-func threeNumbers() (results []plan.Result) {
+func threeNumbers() (results []report.Result) {
 	for n := 1; n <= 3; n++ {
 		for repeat, off := range []float64{0.99, 1.01} {
 			results = append(results, onHosts(n, repeat, off*lawful(n)))
@@ -109,7 +109,7 @@ func TestMake_ShowsTheLawWithItsResiduals(t *testing.T) {
 
 func TestMake_RefusesNumbersOfHostsThatCarryNoLaw(t *testing.T) {
 	t.Parallel()
-	few := []plan.Result{onHosts(1, 0, 8000), onHosts(2, 0, 14_500), onHosts(3, 0, 20_000)}
+	few := []report.Result{onHosts(1, 0, 8000), onHosts(2, 0, 14_500), onHosts(3, 0, 20_000)}
 	_, _, err := plan.Make(modest, few)
 	require.ErrorIs(t, err, plan.ErrNoPlan)
 	require.ErrorIs(t, err, usl.ErrNoFit)

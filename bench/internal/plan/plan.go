@@ -45,12 +45,6 @@ type Demand struct {
 	Retention time.Duration // of finished sagas; 0: deleted at once
 }
 
-// Result is what was measured: one of the two is set.
-type Result struct {
-	Run      *report.Summary         // of an open loop
-	Capacity *report.CapacitySummary // of a search for the highest rate
-}
-
 // Plan is what the demand takes.
 type Plan struct {
 	RatePerS   float64      `json:"rate_per_s"`
@@ -85,7 +79,7 @@ type Line struct {
 // Make plans for the demand by what was measured. The plan is valid when all results are;
 // their warnings are those of the plan, too. The error wraps ErrNoPlan and says what is
 // missing.
-func Make(d Demand, results []Result) (Plan, report.Validity, error) {
+func Make(d Demand, results []report.Result) (Plan, report.Validity, error) {
 	if !(d.RatePerS > 0) || !(d.Peak >= 1) || d.Retention < 0 || len(d.SLO.Latencies) == 0 {
 		return Plan{}, report.Validity{}, fmt.Errorf("%w: it takes a rate above 0, a peak of at least 1 and a latency to keep", ErrNoPlan)
 	}
@@ -121,7 +115,7 @@ func Make(d Demand, results []Result) (Plan, report.Validity, error) {
 
 // size puts the demand beside what the results have measured, whose ids it returns: all
 // of them, or of several numbers of app hosts those of the one that the plan rests on.
-func size(d Demand, results []Result) (s sizing, ids []string, err error) {
+func size(d Demand, results []report.Result) (s sizing, ids []string, err error) {
 	s = sizing{d: d, peak: d.RatePerS * d.Peak}
 	if s.e, err = gather(results); err != nil {
 		return s, nil, err

@@ -58,7 +58,7 @@ func searched(repeats ...float64) *report.CapacitySummary {
 	return c
 }
 
-func of(c *report.CapacitySummary) []plan.Result { return []plan.Result{{Capacity: c}} }
+func of(c *report.CapacitySummary) []report.Result { return []report.Result{{Capacity: c}} }
 
 func line(t *testing.T, lines []plan.Line, what string) plan.Line {
 	t.Helper()
@@ -282,14 +282,14 @@ func TestMake_RefusesWhatCarriesNoPlan(t *testing.T) {
 	goal := func(p, ms float64) plan.Demand {
 		return plan.Demand{RatePerS: 4000, Peak: 2, SLO: report.SLO{Latencies: []report.LatencyGoal{{Percentile: p, MS: ms}}}}
 	}
-	changed := func(change func(*report.CapacitySummary)) []plan.Result {
+	changed := func(change func(*report.CapacitySummary)) []report.Result {
 		c := searched()
 		change(c)
 		return of(c)
 	}
 	for name, test := range map[string]struct {
 		demand  plan.Demand
-		results []plan.Result
+		results []report.Result
 		want    string
 	}{
 		"no rate":  {plan.Demand{Peak: 1, SLO: promise}, of(searched()), "it takes a rate above 0"},
@@ -299,7 +299,7 @@ func TestMake_RefusesWhatCarriesNoPlan(t *testing.T) {
 		"p99.999":  {goal(99.999, 20), of(searched()), "p99.999 is not measured"},
 		"too fast": {goal(99, 1), of(searched()), "no measured rate kept the service level, not even the lowest, 2,000/s"},
 		"unjudged": {goal(99.9, 100), of(searched()), "no measured rate kept the service level"},
-		"closed loop": {good, []plan.Result{{Run: &report.Summary{
+		"closed loop": {good, []report.Result{{Run: &report.Summary{
 			Validity: report.Validity{Valid: true}, Load: report.Load{Mode: report.Closed, AchievedPerS: 10_000},
 		}}}, "nothing was measured in an open loop"},
 		"unlike": {good, append(of(searched()), changed(func(c *report.CapacitySummary) {
@@ -315,11 +315,11 @@ func TestMake_RefusesWhatCarriesNoPlan(t *testing.T) {
 func TestMake_TakesRunsOfOneRate(t *testing.T) {
 	t.Parallel()
 	c := searched()
-	var results []plan.Result
+	var results []report.Result
 	for i, m := range c.Capacity.Steps {
 		run := c.Run
 		run.ID = fmt.Sprintf("run-%d", i)
-		results = append(results, plan.Result{Run: &report.Summary{
+		results = append(results, report.Result{Run: &report.Summary{
 			Run: run, Load: m.Load, LatencyMS: m.LatencyMS, CostPerSaga: m.CostPerSaga, Resources: m.Resources,
 			Validity: c.Validity, Environment: c.Environment,
 		}})

@@ -9,7 +9,7 @@ import (
 // Predict is what the measured machines would be seen to use at a rate, in this order:
 // CPU of the load, of the app and of the store in cores, and fsyncs per second.
 // Measuring that rate checks a plan. The error wraps ErrNoPlan.
-func Predict(perS float64, results []Result) ([]Line, error) {
+func Predict(perS float64, results []report.Result) ([]Line, error) {
 	if !(perS > 0) {
 		return nil, fmt.Errorf("%w: it takes a rate above 0", ErrNoPlan)
 	}

@@ -48,17 +48,17 @@ func (s sizing) warnings() []string {
 }
 
 // judge is whether a plan may be relied on, with its own warnings and those of the results.
-func judge(results []Result, own []string) report.Validity {
+func judge(results []report.Result, own []string) report.Validity {
 	v := report.Validity{Valid: true, Warnings: []string{}}
 	var said []string
 	for _, r := range results {
-		run, validity, _, _ := r.parts()
-		if !validity.Valid {
+		s := r.Summary()
+		if !s.Validity.Valid {
 			v.Valid = false
-			v.Warnings = append(v.Warnings, fmt.Sprintf("result %s is not valid", run.ID))
+			v.Warnings = append(v.Warnings, fmt.Sprintf("result %s is not valid", s.Run.ID))
 		}
-		for _, warning := range validity.Warnings {
-			said = append(said, run.ID+": "+warning)
+		for _, warning := range s.Validity.Warnings {
+			said = append(said, s.Run.ID+": "+warning)
 		}
 	}
 	v.Warnings = slices.Concat(v.Warnings, own, said)

@@ -22,7 +22,7 @@ func SideBySide(results ...Result) document.Document {
 	}
 	var invalid []string
 	for i, r := range results {
-		if !r.validity().Valid {
+		if !r.Summary().Validity.Valid {
 			invalid = append(invalid, b.names[i])
 		}
 	}
@@ -49,7 +49,7 @@ type beside struct {
 func columnNames(results []Result) []string {
 	names := make([]string, len(results))
 	for i, r := range results {
-		names[i] = r.run().ID
+		names[i] = r.Summary().Run.ID
 		if r.Dir != "" {
 			names[i] = filepath.Base(filepath.Clean(r.Dir))
 		}
@@ -57,7 +57,7 @@ func columnNames(results []Result) []string {
 	for i, name := range names {
 		if slices.Index(names, name) != i || slices.Contains(names[i+1:], name) {
 			for k, r := range results {
-				names[k] = fmt.Sprintf("%d: %s", k+1, cmp.Or(r.Dir, r.run().ID))
+				names[k] = fmt.Sprintf("%d: %s", k+1, cmp.Or(r.Dir, r.Summary().Run.ID))
 			}
 			break
 		}
@@ -78,9 +78,9 @@ func (b beside) unlike() (lines []string) {
 		var values []string
 		same := true
 		for i, r := range b.results {
-			value := what.of(r.run())
+			value := what.of(r.Summary().Run)
 			values = append(values, b.names[i]+": "+value)
-			same = same && value == what.of(b.results[0].run())
+			same = same && value == what.of(b.results[0].Summary().Run)
 		}
 		if !same {
 			lines = append(lines, what.text+" ("+strings.Join(values, "; ")+").")
@@ -123,8 +123,10 @@ func atEdge(name string, of func(Measured) string) besideItem {
 
 func (b beside) figures() *document.Part {
 	return &document.Part{Title: "Results", Table: b.table([]besideItem{
-		{"store", func(r Result) string { return strings.TrimSpace(r.run().Store.Driver + " " + r.run().Store.Version) }},
-		{"durability", func(r Result) string { return r.run().Store.Durability }},
+		{"store", func(r Result) string {
+			return strings.TrimSpace(r.Summary().Run.Store.Driver + " " + r.Summary().Run.Store.Version)
+		}},
+		{"durability", func(r Result) string { return r.Summary().Run.Store.Durability }},
 		{"found", func(r Result) string {
 			if r.Capacity != nil {
 				return "highest at " + r.Capacity.Capacity.SLO.level()
@@ -148,7 +150,7 @@ func (b beside) figures() *document.Part {
 		}},
 		atEdge("errors", func(m Measured) string { return count(m.Load.Errors) }),
 		{"valid", func(r Result) string {
-			if r.validity().Valid {
+			if r.Summary().Validity.Valid {
 				return "yes"
 			}
 			return "no"
@@ -226,25 +228,25 @@ func (b beside) resources() *document.Part {
 func (b beside) settings() *document.Part {
 	all := map[string]bool{}
 	for _, r := range b.results {
-		for name := range r.run().Store.Settings {
+		for name := range r.Summary().Run.Store.Settings {
 			all[name] = true
 		}
 	}
 	items := []besideItem{
-		{"machine", func(r Result) string { return r.environment().machine() }},
-		{"software", func(r Result) string { return r.environment().Kernel + ", " + r.environment().Go }},
+		{"machine", func(r Result) string { return r.Summary().Environment.machine() }},
+		{"software", func(r Result) string { return r.Summary().Environment.Kernel + ", " + r.Summary().Environment.Go }},
 		{"commit", func(r Result) string {
-			if c := r.run().Commit; c != nil {
+			if c := r.Summary().Run.Commit; c != nil {
 				return *c
 			}
 			return ""
 		}},
-		{"versions", func(r Result) string { return pairs(r.environment().Versions, " ") }},
-		{"saga", func(r Result) string { return r.run().Scenario.words() }},
-		{"topology", func(r Result) string { return r.run().Topology }},
+		{"versions", func(r Result) string { return pairs(r.Summary().Environment.Versions, " ") }},
+		{"saga", func(r Result) string { return r.Summary().Run.Scenario.words() }},
+		{"topology", func(r Result) string { return r.Summary().Run.Topology }},
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		items = append(items, besideItem{name, func(r Result) string { return r.run().Store.Settings[name] }})
+		items = append(items, besideItem{name, func(r Result) string { return r.Summary().Run.Store.Settings[name] }})
 	}
 	var f facts
 	for _, item := range items {
@@ -267,7 +269,7 @@ func (b beside) settings() *document.Part {
 func (b beside) check() *document.Part {
 	var items []besideItem
 	for _, item := range checkItems() {
-		items = append(items, besideItem{item.name, func(r Result) string { return optionalCount(item.of(r.check())) }})
+		items = append(items, besideItem{item.name, func(r Result) string { return optionalCount(item.of(r.Summary().Check)) }})
 	}
 	return filled("Check", b.table(items))
 }
@@ -275,7 +277,7 @@ func (b beside) check() *document.Part {
 func (b beside) warnings() *document.Part {
 	var list []string
 	for i, r := range b.results {
-		for _, warning := range r.validity().Warnings {
+		for _, warning := range r.Summary().Validity.Warnings {
 			list = append(list, b.names[i]+": "+warning)
 		}
 	}
@@ -285,7 +287,7 @@ func (b beside) warnings() *document.Part {
 func (b beside) commands() *document.Part {
 	var f facts
 	for i, r := range b.results {
-		f.add(b.names[i], r.run().Command)
+		f.add(b.names[i], r.Summary().Run.Command)
 	}
 	return &document.Part{Title: "The same again", Facts: f}
 }

@@ -6,6 +6,16 @@ const (
 	fullServerShare = 0.98 // of those that the store's server allows: one may be kept free
 )
 
+// KeptOut is the share of the time in which clients waited to be let in by the app, of
+// several servers together at most 1.
+func (r Resources) KeptOut() *float64 {
+	if r.AppKeptOut == nil {
+		return nil
+	}
+	x := min(1, *r.AppKeptOut)
+	return &x
+}
+
 // ConnsInUse is the share of the app's connections to the store's server that were in
 // use, or nil where calls did not wait for one: those under way have one each.
 func (r Resources) ConnsInUse() *float64 {

@@ -81,7 +81,7 @@ func (j *judgement) limit() {
 	}
 	oneCore := OneCoreOnly(e.BusiestCore, e.HostBusy)
 	storeFull := e.StoreOneCore && e.StoreCores != nil && *e.StoreCores > coreFull
-	conns := e.ConnsInUse()
+	keptOut, conns := e.KeptOut(), e.ConnsInUse()
 	switch {
 	case storeFull:
 		j.warn("limit: the store keeps %s of its one core busy", percent(*e.StoreCores))
@@ -89,8 +89,8 @@ func (j *judgement) limit() {
 		j.warn("limit: the machine's cores are %s busy%s", percent(*e.HostBusy), j.whoseCores())
 	case oneCore != nil && *oneCore > hostFull:
 		j.warn("limit: one of the machine's cores is %s busy: something runs on one core only", percent(*oneCore))
-	case e.AppKeptOut != nil && *e.AppKeptOut > connsFull:
-		j.warn("limit: clients wait %s of the time to be let in by the app: all connections that it accepts are open", percent(min(1, *e.AppKeptOut)))
+	case keptOut != nil && *keptOut > connsFull:
+		j.warn("limit: clients wait %s of the time to be let in by the app: all connections that it accepts are open", percent(*keptOut))
 	case conns != nil && *conns > connsFull:
 		j.warn("limit: the %s connections that the app may have to the store are in use %s of the time, and %s batches wait for one",
 			number(*e.StoreConns), percent(*conns), number(*e.StoreConnWaits))

@@ -90,15 +90,22 @@ func (j *judgement) edge(c Capacity) {
 	}
 }
 
+// nearEdge are the measurements within edgeShare of the rate that was found.
+func (c Capacity) nearEdge() (near []Measured) {
+	for _, m := range c.Steps {
+		if c.RatePerS != nil && math.Abs(*m.Load.OfferedPerS / *c.RatePerS - 1) <= edgeShare {
+			near = append(near, m)
+		}
+	}
+	return near
+}
+
 // uneven says that the machine's speed changed. The load generator does the same for each
 // saga, so what that costs near the edge tells it.
 func (j *judgement) uneven(c Capacity) {
-	if c.RatePerS == nil {
-		return
-	}
 	least, most := math.Inf(1), 0.0
-	for _, m := range c.Steps {
-		if cost := m.CostPerSaga.LoadCPUUS; cost != nil && math.Abs(*m.Load.OfferedPerS / *c.RatePerS - 1) <= edgeShare {
+	for _, m := range c.nearEdge() {
+		if cost := m.CostPerSaga.LoadCPUUS; cost != nil {
 			least, most = min(least, *cost), max(most, *cost)
 		}
 	}
@@ -110,12 +117,9 @@ func (j *judgement) uneven(c Capacity) {
 
 // elsewhere passes on what was said of measurements next to the edge.
 func (j *judgement) elsewhere(c Capacity) {
-	if c.RatePerS == nil {
-		return
-	}
 	said := map[string]bool{}
-	for _, m := range c.Steps {
-		if math.Abs(*m.Load.OfferedPerS / *c.RatePerS - 1) > edgeShare || !m.Validity.Valid {
+	for _, m := range c.nearEdge() {
+		if !m.Validity.Valid {
 			continue
 		}
 		for _, warning := range m.Validity.Warnings {

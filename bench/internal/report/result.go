@@ -79,41 +79,29 @@ func (r Result) Summary() Summary {
 	return Summary{Schema: c.Schema, Run: c.Run, Check: c.Check, Validity: c.Validity, Environment: c.Environment}
 }
 
-// run is what was run, of either kind.
-func (r Result) run() Run {
+// Measured is what was measured at one rate each: the run, or the steps of a search.
+func (r Result) Measured() []Measured {
 	if r.Capacity != nil {
-		return r.Capacity.Run
+		return r.Capacity.Capacity.Steps
 	}
-	return r.Run.Run
+	return []Measured{r.Run.measured()}
 }
 
-func (r Result) validity() Validity {
-	if r.Capacity != nil {
-		return r.Capacity.Validity
+// measured is a run as one measurement among others. That a run is not valid is said of
+// the whole result, and no reason to leave out the one measurement that it is.
+func (s Summary) measured() Measured {
+	return Measured{
+		DurationS: s.Run.DurationS, Load: s.Load, LatencyMS: s.LatencyMS, ServiceMS: s.ServiceMS,
+		CostPerSaga: s.CostPerSaga, Resources: s.Resources, Validity: Validity{Valid: true},
 	}
-	return r.Run.Validity
-}
-
-func (r Result) check() Check {
-	if r.Capacity != nil {
-		return r.Capacity.Check
-	}
-	return r.Run.Check
-}
-
-func (r Result) environment() Environment {
-	if r.Capacity != nil {
-		return r.Capacity.Environment
-	}
-	return r.Run.Environment
 }
 
 // edge is the measurement that a result stands for: the run, or the last one at the
 // highest rate at which the service level was kept; nil: there is none.
 func (r Result) edge() *Measured {
 	if r.Run != nil {
-		s := r.Run
-		return &Measured{Load: s.Load, LatencyMS: s.LatencyMS, ServiceMS: s.ServiceMS, CostPerSaga: s.CostPerSaga, Resources: s.Resources}
+		m := r.Run.measured()
+		return &m
 	}
 	var edge *Measured
 	for _, m := range r.Capacity.Capacity.byRate() {
