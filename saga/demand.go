@@ -37,6 +37,7 @@ func (c *Coordinator) Abort(ctx context.Context, gid, why string) error {
 func (c *Coordinator) ForceStop(ctx context.Context, gid, why string) error {
 	return c.demand(ctx, gid, func(info Info) *store.Transition {
 		state := info.State
+		state.Forced = true
 		state.Aborted = reason("stopped by force, without compensation: " + why)
 		c.log.Warn("a saga is stopped by force: nothing more of it is compensated", "gid", gid,
 			"status", info.Status, "marks", info.Marks, "why", why)

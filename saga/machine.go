@@ -20,6 +20,7 @@ type State struct {
 
 	Aborted string // why it was aborted; for people
 	Held    string // what last held it up; for people
+	Forced  bool   // stopped by force: what it left undone stays so
 }
 
 // Hold is a branch that has been called and did not decide.

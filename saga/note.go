@@ -14,12 +14,13 @@ type note struct {
 	Aborted string   `json:"aborted,omitempty"`
 	Held    string   `json:"held,omitempty"`
 	Holds   [][3]int `json:"holds,omitempty"` // branch, tries, ms to wait
+	Forced  bool     `json:"forced,omitempty"`
 }
 
 // note fits into store.MaxNoteBytes: reasons are short (see reason), and a hold
 // is at most 25 bytes.
 func (s State) note() string {
-	n := note{Aborted: s.Aborted, Held: s.Held}
+	n := note{Aborted: s.Aborted, Held: s.Held, Forced: s.Forced}
 	for _, h := range s.Holds {
 		n.Holds = append(n.Holds, [3]int{int(h.Branch), h.Tries, int(h.Wait.Milliseconds())})
 	}
@@ -40,7 +41,7 @@ func (s *State) readNote(text string) error {
 	if err := json.Unmarshal([]byte(text), &n); err != nil {
 		return fmt.Errorf("note: %w", err)
 	}
-	s.Aborted, s.Held = n.Aborted, n.Held
+	s.Aborted, s.Held, s.Forced = n.Aborted, n.Held, n.Forced
 	for _, h := range n.Holds {
 		s.Holds = append(s.Holds, Hold{Branch: store.Branch(h[0]), Tries: h[1], Wait: time.Duration(h[2]) * time.Millisecond})
 	}

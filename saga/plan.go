@@ -76,3 +76,19 @@ func (p *Plan) undone(marks store.Marks, i int) bool {
 func (p *Plan) closed(marks store.Marks, i int) bool {
 	return !p.open(marks, i) || marks.At(store.Compensation(i)) != store.MarkPending
 }
+
+// LeftUndone lists the steps, from 0, that may have done something and whose
+// compensation is not known to have succeeded: an action was answered, or every
+// action it waits for has succeeded, so that it may have been called. A saga that
+// failed by itself has none.
+func (i Info) LeftUndone() []int {
+	plan := i.Saga.plan(&Config{})
+	var steps []int
+	for step := range plan.Steps {
+		called := i.Marks.At(store.Action(step)) != store.MarkPending || plan.open(i.Marks, step)
+		if called && i.Marks.At(store.Compensation(step)) != store.MarkSucceeded {
+			steps = append(steps, step)
+		}
+	}
+	return steps
+}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
+	"time"
 
 	"sagabench/store"
 	"sagabench/store/pebblestore"
@@ -95,6 +96,20 @@ func (t Target) URL() string {
 func (t *Target) SetURL(url string) {
 	if u := t.url(); u != nil {
 		*u = url
+	}
+}
+
+// Retention is how long the store keeps finished sagas.
+func (t Target) Retention() time.Duration {
+	switch t.Driver {
+	case Redis:
+		return t.Config.Redis.Retention
+	case MySQL:
+		return t.Config.MySQL.Retention
+	case Postgres:
+		return t.Config.Postgres.Retention
+	default:
+		return t.Config.Pebble.Retention
 	}
 }
 

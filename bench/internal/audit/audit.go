@@ -1,14 +1,19 @@
 // Package audit compares what clients were told with what the store holds, once
 // all is quiet. It trusts neither: an acknowledged saga must be there, ended, and
-// in the way the client was told; a failed one must be undone step by step.
+// in the way the client was told; a failed one must be undone step by step. Two
+// kinds of sagas are exempt, and counted: one that was sent longer ago than the
+// store keeps finished sagas need not be there, and what was stopped by force need
+// not be undone.
 package audit
 
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/report"
+	"sagabench/saga"
 	"sagabench/store"
 )
 
@@ -35,10 +40,12 @@ func Store(ctx context.Context, s store.Store) (Result, error) {
 }
 
 // Journals is Store, and compares what the load generator was told: the journals
-// in the result directories of one run. Sagas of the store that are in none (a request that
-// met an error may have left one) are audited as well.
-func Journals(ctx context.Context, s store.Store, dirs ...string) (Result, error) {
+// in the result directories of one run. The store keeps finished sagas for retention.
+// Sagas of the store that are in no journal (a request that met an error may have
+// left one) are audited as well.
+func Journals(ctx context.Context, s store.Store, retention time.Duration, dirs ...string) (Result, error) {
 	a, err := read(ctx, s)
+	a.keptSince = time.Now().Add(-retention)
 	if err != nil {
 		return a.result(), err
 	}
@@ -53,7 +60,9 @@ func Journals(ctx context.Context, s store.Store, dirs ...string) (Result, error
 type audit struct {
 	status                                                  map[string]store.Status
 	acknowledged                                            int64
+	keptSince                                               time.Time // a saga that ended before may have been dropped
 	terminal, lost, bothOutcomes, uncompensated, unfinished int64
+	expired, forceStopped                                   int64
 	findings                                                []string
 	total                                                   int
 }
@@ -64,6 +73,7 @@ func (a *audit) result() Result {
 			Acknowledged: a.acknowledged,
 			Terminal:     &a.terminal, Lost: &a.lost, BothOutcomes: &a.bothOutcomes,
 			Uncompensated: &a.uncompensated, Unfinished: &a.unfinished,
+			Expired: a.expired, ForceStopped: a.forceStopped,
 		},
 		Findings: a.findings,
 		Total:    a.total,
@@ -116,15 +126,34 @@ func (a *audit) record(r store.Record) {
 		a.found(&a.bothOutcomes, "saga %s: succeeded, but its marks are %s", r.GID, r.Marks)
 	case r.Status == store.StatusFailed && allSucceeded(r.Marks):
 		a.found(&a.bothOutcomes, "saga %s: failed, but every action succeeded: %s", r.GID, r.Marks)
-	case r.Status == store.StatusFailed && !compensated(r.Marks):
-		a.found(&a.uncompensated, "saga %s: failed with a step left undone: %s", r.GID, r.Marks)
+	case r.Status == store.StatusFailed:
+		a.failed(r)
+	}
+}
+
+// failed checks that nothing of a failed saga was left undone. The order of its
+// steps, which says what may have been called, is in its body.
+func (a *audit) failed(r store.Record) {
+	info, err := saga.Read(r)
+	switch {
+	case err != nil:
+		a.note(err.Error())
+	case info.State.Forced:
+		a.forceStopped++
+	default:
+		if steps := info.LeftUndone(); len(steps) > 0 {
+			a.found(&a.uncompensated, "saga %s: failed with step %d left undone: %s", r.GID, steps[0]+1, r.Marks)
+		}
 	}
 }
 
 // told compares one acknowledgement.
-func (a *audit) told(gid string, told store.Status) error {
+func (a *audit) told(ack load.Acknowledgement) error {
 	a.acknowledged++
+	gid, told := ack.GID, ack.Outcome
 	switch is, there := a.status[gid]; {
+	case !there && ack.Sent.Before(a.keptSince):
+		a.expired++
 	case !there:
 		a.found(&a.lost, "saga %s: acknowledged as %v, and not in the store", gid, told)
 	case !is.Final():
@@ -151,18 +180,4 @@ func anyCompensated(m store.Marks) bool {
 		}
 	}
 	return false
-}
-
-// compensated reports whether every step that may have begun was undone: those
-// up to the first whose action did not succeed.
-func compensated(m store.Marks) bool {
-	for i := range m.Steps() {
-		if m.At(store.Compensation(i)) != store.MarkSucceeded {
-			return false
-		}
-		if m.At(store.Action(i)) != store.MarkSucceeded {
-			break
-		}
-	}
-	return true
 }

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/report"
+	"sagabench/saga"
 	"sagabench/store"
 	"sagabench/store/storetest"
 )
@@ -21,14 +23,18 @@ func TestJournal_AgreesWithAWholeStore(t *testing.T) {
 	put(t, s, "good", store.StatusSucceeded, "y-y-")
 	put(t, s, "undone", store.StatusFailed, "yyny")
 	put(t, s, "early", store.StatusFailed, "ny--")
+	put(t, s, "second-first", store.StatusFailed, "--ny", saga.Step{After: []int{1}}, saga.Step{})
 	put(t, s, "not-acknowledged", store.StatusSucceeded, "y-y-")
-	got, err := Journals(t.Context(), s, journal(t, "S good", "F undone", "F early"))
+	got, err := Journals(t.Context(), s, time.Hour, journal(t, "S good", "F undone", "F early"))
 	require.NoError(t, err)
 	require.Empty(t, got.Findings)
 	require.EqualValues(t, 3, got.Acknowledged)
-	require.EqualValues(t, 4, *got.Terminal)
-	require.EqualValues(t, 4, got.Sagas)
+	require.EqualValues(t, 5, *got.Terminal)
+	require.EqualValues(t, 5, got.Sagas)
 }
+
+// unordered are the steps of a saga that calls both actions at once.
+var unordered = []saga.Step{{}, {}}
 
 // Each kind of fault is found, and counted as what it is.
 func TestJournal_FindsEveryFault(t *testing.T) {
@@ -36,6 +42,7 @@ func TestJournal_FindsEveryFault(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status                                     store.Status
 		marks                                      store.Marks
+		steps                                      []saga.Step // nil: as many as there are marks for, one after another
 		told                                       string
 		lost, bothOutcomes, uncompensated, unended int64
 	}{
@@ -50,18 +57,20 @@ func TestJournal_FindsEveryFault(t *testing.T) {
 		"failed, first not undone":       {status: store.StatusFailed, marks: "y-ny", uncompensated: 1},
 		"failed, refused one not undone": {status: store.StatusFailed, marks: "yyn-", uncompensated: 1},
 		"failed, unanswered not undone":  {status: store.StatusFailed, marks: "yy--", uncompensated: 1},
+		"failed, done after a refusal":   {status: store.StatusFailed, marks: "nyy-y-", uncompensated: 1},
+		"failed, first never called":     {status: store.StatusFailed, marks: "--ny", steps: unordered, uncompensated: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := storetest.NewModel(time.Hour)
 			if tt.status != 0 {
-				put(t, s, "saga", tt.status, tt.marks)
+				put(t, s, "saga", tt.status, tt.marks, tt.steps...)
 			}
 			var lines []string
 			if tt.told != "" {
 				lines = append(lines, tt.told)
 			}
-			got, err := Journals(t.Context(), s, journal(t, lines...))
+			got, err := Journals(t.Context(), s, time.Hour, journal(t, lines...))
 			require.NoError(t, err)
 			require.Equal(t, tt.lost, *got.Lost, got.Findings)
 			require.Equal(t, tt.bothOutcomes, *got.BothOutcomes, got.Findings)
@@ -70,6 +79,29 @@ func TestJournal_FindsEveryFault(t *testing.T) {
 			require.EqualValues(t, tt.lost+tt.bothOutcomes+tt.uncompensated, got.Total)
 		})
 	}
+}
+
+// What the store was free to drop is not lost, and what a person stopped by force
+// is not for the coordinator to undo. Both are counted.
+func TestJournal_Exempt_IsCounted(t *testing.T) {
+	t.Parallel()
+	s := storetest.NewModel(time.Hour)
+	put(t, s, "kept", store.StatusSucceeded, "y-y-")
+	create(t, s, "forced", "----", unordered)
+	require.NoError(t, s.Apply(t.Context(), []store.Change{&store.Transition{
+		GID: "forced", Epoch: 1, From: store.StatusSubmitted, To: store.StatusFailed, Note: `{"forced":true}`,
+	}})[0])
+	longAgo := fmt.Sprintf("S %d gone", time.Now().Add(-time.Hour-time.Second).Unix())
+	got, err := Journals(t.Context(), s, time.Hour, journal(t, "S kept", longAgo))
+	require.NoError(t, err)
+	require.Empty(t, got.Findings)
+	require.EqualValues(t, 2, got.Acknowledged)
+	require.EqualValues(t, 1, got.Expired)
+	require.EqualValues(t, 1, got.ForceStopped)
+
+	got, err = Journals(t.Context(), s, 2*time.Hour, journal(t, "S kept", longAgo))
+	require.NoError(t, err)
+	require.EqualValues(t, 1, *got.Lost)
 }
 
 func TestStore_ListsOnlyTheFirstFindings(t *testing.T) {
@@ -86,23 +118,42 @@ func TestStore_ListsOnlyTheFirstFindings(t *testing.T) {
 
 // put takes a saga to a status with marks that a coordinator may never leave
 // it with: a store does not judge them.
-func put(t *testing.T, s store.Applier, gid string, status store.Status, marks store.Marks) {
+func put(t *testing.T, s store.Applier, gid string, status store.Status, marks store.Marks, steps ...saga.Step) {
 	t.Helper()
-	apply := func(c store.Change) { require.NoError(t, s.Apply(t.Context(), []store.Change{c})[0]) }
-	apply(&store.Create{GID: gid, Body: []byte("{}"), Steps: marks.Steps(), Owner: "test", Due: time.Hour})
+	create(t, s, gid, marks, steps)
 	var set []store.SetMark
 	for b := range store.Branch(len(marks)) {
 		if marks.At(b) != store.MarkPending {
 			set = append(set, store.SetMark{Branch: b, Mark: marks.At(b)})
 		}
 	}
-	apply(&store.Transition{GID: gid, Epoch: 1, From: store.StatusSubmitted, To: status, Marks: set})
+	transition := &store.Transition{GID: gid, Epoch: 1, From: store.StatusSubmitted, To: status, Marks: set}
+	require.NoError(t, s.Apply(t.Context(), []store.Change{transition})[0])
 }
 
+func create(t *testing.T, s store.Applier, gid string, marks store.Marks, steps []saga.Step) {
+	t.Helper()
+	what := saga.Saga{Steps: steps, Concurrent: steps != nil}
+	if steps == nil {
+		what.Steps = make([]saga.Step, marks.Steps())
+	}
+	body, err := json.Marshal(what)
+	require.NoError(t, err)
+	change := &store.Create{GID: gid, Body: body, Steps: marks.Steps(), Owner: "test", Due: time.Hour}
+	require.NoError(t, s.Apply(t.Context(), []store.Change{change})[0])
+}
+
+// journal writes what clients were told. A line without a time is of now.
 func journal(t *testing.T, lines ...string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	text := strings.Join(append(lines, ""), "\n")
-	require.NoError(t, os.WriteFile(filepath.Join(dir, report.FileAcknowledged), []byte(text), 0o666))
+	var text strings.Builder
+	for _, line := range lines {
+		if outcome, gid, _ := strings.Cut(line, " "); !strings.Contains(gid, " ") {
+			line = fmt.Sprintf("%s %d %s", outcome, time.Now().Unix(), gid)
+		}
+		fmt.Fprintln(&text, line)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, report.FileAcknowledged), []byte(text.String()), 0o666))
 	return dir
 }

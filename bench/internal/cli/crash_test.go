@@ -142,7 +142,7 @@ func requireWhole(t *testing.T, target open.Target, dir string) {
 	s, err := target.Open(t.Context())
 	require.NoError(t, err)
 	defer s.Close()
-	found, err := audit.Journals(t.Context(), s, dir)
+	found, err := audit.Journals(t.Context(), s, target.Retention(), dir)
 	require.NoError(t, err)
 	require.Empty(t, found.Findings)
 	require.Zero(t, *found.Lost+*found.BothOutcomes+*found.Uncompensated+*found.Unfinished)

@@ -119,9 +119,10 @@ func TestRun_ClosedLoopKeepsInFlightBoundedAndRecordsAll(t *testing.T) {
 func readAll(t *testing.T, dir string) map[string]store.Status {
 	t.Helper()
 	told := map[string]store.Status{}
-	require.NoError(t, Acknowledged(dir, func(gid string, outcome store.Status) error {
-		require.NotContains(t, told, gid)
-		told[gid] = outcome
+	require.NoError(t, Acknowledged(dir, func(a Acknowledgement) error {
+		require.NotContains(t, told, a.GID)
+		require.WithinDuration(t, time.Now(), a.Sent, time.Minute)
+		told[a.GID] = a.Outcome
 		return nil
 	}))
 	return told

@@ -64,8 +64,8 @@ func TestKindOf_KnowsWhatOtherTestsCannotProvoke(t *testing.T) {
 
 func TestReadJournal_RefusesATornLine(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"S a\nx b\n", "S a\nS\n", "S a\nS b c\n"} {
-		err := readJournal(strings.NewReader(text), func(string, store.Status) error { return nil })
+	for _, text := range []string{"x 1 b\n", "S\n", "S 1\n", "S b\n", "S 1 b c\n", "S one b\n"} {
+		err := readJournal(strings.NewReader("S 1 a\n"+text), func(Acknowledgement) error { return nil })
 		require.ErrorContains(t, err, "line 2", text)
 	}
 }

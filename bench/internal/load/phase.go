@@ -119,7 +119,7 @@ func (p *phase) take(r *vegeta.Result) error {
 	late := p.meter.add(r, outcome, kind)
 	p.watcher.Answered(Answer{outcome, kind, r.Latency + late, r.Latency, late > report.LateAfter})
 	if kind == "" {
-		if err := p.journal.add(outcome, gid); err != nil {
+		if err := p.journal.add(outcome, r.Timestamp, gid); err != nil {
 			return err
 		}
 	}

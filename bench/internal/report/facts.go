@@ -110,6 +110,12 @@ func checkFacts(c Check) (f facts) {
 	for _, item := range checkItems() {
 		f.add(item.name, optionalCount(item.of(c)))
 	}
+	if c.Expired > 0 {
+		f.add("past retention", count(c.Expired))
+	}
+	if c.ForceStopped > 0 {
+		f.add("stopped by force", count(c.ForceStopped))
+	}
 	return f
 }
 

@@ -116,6 +116,10 @@ func (j *judgement) outcomes() {
 	if c.Lost == nil {
 		j.warn("not audited: nobody looked whether the store holds the %s that were acknowledged", plural(c.Acknowledged, "saga"))
 	}
+	if c.Expired > 0 {
+		j.warn("not audited: %s of %s acknowledged sagas were sent longer ago than the store keeps finished ones: raise store.retention above the length of the run",
+			count(c.Expired), count(c.Acknowledged))
+	}
 	if c.Unfinished != nil && *c.Unfinished > 0 {
 		j.warn("unfinished: %s had not ended when the store was audited", plural(*c.Unfinished, "saga"))
 	}
@@ -169,7 +173,7 @@ func (j *judgement) counted() {
 	}
 	stored, told := *j.e.StoreSagas, j.s.Check.Acknowledged
 	switch {
-	case stored < told:
+	case stored+j.s.Check.Expired < told:
 		j.refuse("counts differ: clients were told of %s, the store counts %s", plural(told, "saga"), count(stored))
 	case float64(stored-told-j.s.Load.Errors) > countShare*float64(told):
 		j.warn("counts differ: the store counts %s, clients were told of %s and saw %s: somebody else uses the store",

@@ -287,6 +287,8 @@ func (m merge) check() Check {
 		c.BothOutcomes = most(c.BothOutcomes, o.BothOutcomes)
 		c.Uncompensated = most(c.Uncompensated, o.Uncompensated)
 		c.Unfinished = most(c.Unfinished, o.Unfinished)
+		c.Expired += o.Expired
+		c.ForceStopped = max(c.ForceStopped, o.ForceStopped)
 	}
 	return c
 }

@@ -119,6 +119,11 @@ type Check struct {
 	BothOutcomes  *int64 `json:"both_outcomes"`
 	Uncompensated *int64 `json:"uncompensated"` // failed with a step left undone
 	Unfinished    *int64 `json:"unfinished"`
+	// Not violations, and so not asked of sagas that the rest asks: acknowledged longer
+	// ago than the store keeps finished sagas, and not there any more; failed because
+	// somebody stopped them by force.
+	Expired      int64 `json:"expired,omitempty"`
+	ForceStopped int64 `json:"force_stopped,omitempty"`
 }
 
 // Validity says whether the result may be believed.

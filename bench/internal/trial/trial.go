@@ -242,7 +242,7 @@ func (t *trial) tryAudit(ctx context.Context, s *report.Summary, e *report.Evide
 	}
 	summary := t.storeSummary(after)
 	e.After = &summary
-	found, err := audit.Journals(ctx, st, dirs...)
+	found, err := audit.Journals(ctx, st, t.target.Retention(), dirs...)
 	if err != nil {
 		return err
 	}
