@@ -1,8 +1,11 @@
 .DEFAULT_GOAL := help
-.PHONY: help deps test race lint bench bench-lua pgo fmt
+.PHONY: help build deps test race lint bench bench-lua pgo fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build the program: bin/bench
+	go build -o bin/bench ./bench
 
 deps: ## install the servers that the tests start, or say what to install
 	@sh deploy/deps.sh

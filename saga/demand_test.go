@@ -74,6 +74,9 @@ func TestForceStop_Running_EndsItWithoutCompensation(t *testing.T) {
 		result := <-ended
 		require.Equal(t, store.StatusFailed, result.Status)
 		require.Equal(t, "stopped by force, without compensation: mended by hand", result.Reason)
+		info, err := saga.Read(mustGet(t, s, transfer.GID))
+		require.NoError(t, err)
+		require.True(t, info.State.Forced, "an audit must not ask for its compensations")
 		require.Equal(t, []string{"a0", "a1"}, all.of(transfer.GID))
 		require.NoError(t, demanding.ForceStop(t.Context(), transfer.GID, "again"))
 	})

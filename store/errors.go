@@ -32,6 +32,9 @@ var (
 	// ErrInUse: another process holds the store, and this engine allows one.
 	ErrInUse = errors.New("the store is in use by another process")
 
+	// ErrAbsent: the store was to be there already, and is not. Nothing was created.
+	ErrAbsent = errors.New("there is no store of sagas here")
+
 	// ErrUnsafe: the server is set up so that it may drop unfinished sagas,
 	// or what it holds was laid out with other settings than these.
 	ErrUnsafe = errors.New("the store cannot be used safely")

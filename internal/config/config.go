@@ -119,7 +119,7 @@ func Load(defaults Options, file string, environ []string) (Options, error) {
 		TagName:          "koanf",
 		WeaklyTypedInput: true, // the environment knows only text
 		DecodeHook: mapstructure.ComposeDecodeHookFunc(
-			mapstructure.StringToTimeDurationHookFunc(), mapstructure.StringToSliceHookFunc(","),
+			refuseBareDuration, mapstructure.StringToTimeDurationHookFunc(), mapstructure.StringToSliceHookFunc(","),
 			decodeSecret),
 		Result: &o,
 	}})
@@ -138,6 +138,15 @@ func Load(defaults Options, file string, environ []string) (Options, error) {
 		}
 	}
 	return o, nil
+}
+
+// refuseBareDuration refuses a duration that is written as a number: it would be
+// taken for nanoseconds. None is 0 in every unit.
+func refuseBareDuration(from, to reflect.Type, value any) (any, error) {
+	if to == reflect.TypeFor[time.Duration]() && from != to && from.Kind() != reflect.String && value != 0 {
+		return value, fmt.Errorf("%v has no unit: write %vs for seconds", value, value)
+	}
+	return value, nil
 }
 
 // decodeSecret makes secrets of text.

@@ -99,6 +99,13 @@ func (t *Target) SetURL(url string) {
 	}
 }
 
+// MustExist has Open fail with store.ErrAbsent, and create nothing, where there is
+// no store yet.
+func (t *Target) MustExist() {
+	t.Config.Redis.MustExist, t.Config.Pebble.MustExist = true, true
+	t.Config.MySQL.MustExist, t.Config.Postgres.MustExist = true, true
+}
+
 // Retention is how long the store keeps finished sagas.
 func (t Target) Retention() time.Duration {
 	switch t.Driver {
@@ -169,6 +176,9 @@ func withoutDatabase(text string) string {
 func (t Target) Open(ctx context.Context) (store.Store, error) {
 	if !t.Embedded() && t.URL() == "" {
 		return nil, fmt.Errorf("%w: %s: which server? Set %[2]s.url, or name it by its URL", store.ErrInvalid, t.Driver)
+	}
+	if u, err := url.Parse(t.URL()); err == nil && unescaped(u) {
+		return nil, fmt.Errorf("%w: %s: url: an @ behind the host: write what is special in a user or password as %%XX", store.ErrInvalid, t.Driver)
 	}
 	switch t.Driver {
 	case Redis:

@@ -15,7 +15,7 @@ func Redact(name string) string {
 		return name
 	}
 	u, err := url.Parse(name)
-	if err != nil {
+	if err != nil || unescaped(u) {
 		scheme, _, _ := strings.Cut(name, "://")
 		return scheme + "://***"
 	}
@@ -24,4 +24,12 @@ func Redact(name string) string {
 		text = strings.Replace(u.Redacted(), ":xxxxx@", ":***@", 1)
 	}
 	return passwordOption.ReplaceAllString(text, "${1}***")
+}
+
+// unescaped reports whether an @ stands behind the host. Then something special in
+// the password, such as a slash, was not written as %XX, and what looks like the
+// host is a part of the password.
+func unescaped(u *url.URL) bool {
+	option, _, _ := strings.Cut(u.RawQuery, "=") // a value may hold one
+	return strings.Contains(u.Path+option+u.Fragment, "@")
 }

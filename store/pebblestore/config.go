@@ -16,6 +16,9 @@ type Config struct {
 	// does not exist; one that holds anything else is refused.
 	Dir string
 
+	// MustExist has Open fail with store.ErrAbsent where there is no store yet.
+	MustExist bool
+
 	// Retention is how long a finished saga is kept, to the millisecond; 0
 	// drops it as it ends.
 	Retention time.Duration

@@ -26,6 +26,11 @@ const (
 // lockDir makes the directory and takes its lock.
 func (s *Store) lockDir() error {
 	dir, fsys := s.cfg.Dir, s.cfg.fs
+	if s.cfg.MustExist {
+		if _, err := fsys.Stat(fsys.PathJoin(dir, formatFile)); err != nil {
+			return fmt.Errorf("open the pebble store %s: %w: %w", dir, store.ErrAbsent, err)
+		}
+	}
 	if err := fsys.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the directory of the pebble store: %w", err)
 	}

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -24,6 +25,7 @@ type Config struct {
 	Retention time.Duration // how long finished sagas are kept; 0: not at all
 	Timeout   time.Duration // for connecting, and for the answer to a call
 	Conns     int           // connections at most
+	MustExist bool          // Open fails with store.ErrAbsent if Prefix was never used
 }
 
 // MaxShards bounds Config.Shards.
@@ -123,11 +125,16 @@ func (s *Store) prepare(ctx context.Context) error {
 func (s *Store) layOut(ctx context.Context) error {
 	const layout = "1 shards=%d"
 	wanted := fmt.Sprintf(layout, max(1, s.cfg.Shards))
-	if _, err := s.client.SetNX(ctx, s.layoutKey(), wanted, 0).Result(); err != nil {
-		return fmt.Errorf("writing %s: %w", s.layoutKey(), err)
+	if !s.cfg.MustExist {
+		if _, err := s.client.SetNX(ctx, s.layoutKey(), wanted, 0).Result(); err != nil {
+			return fmt.Errorf("writing %s: %w", s.layoutKey(), err)
+		}
 	}
 	there, err := s.client.Get(ctx, s.layoutKey()).Result()
-	if err != nil {
+	switch {
+	case errors.Is(err, redis.Nil):
+		return fmt.Errorf("%w: prefix %q was never used", store.ErrAbsent, s.cfg.Prefix)
+	case err != nil:
 		return fmt.Errorf("reading %s: %w", s.layoutKey(), err)
 	}
 	var shards int

@@ -22,6 +22,9 @@ type Config struct {
 	// digit; it is made if it is missing. On MySQL it is a database.
 	Schema string
 
+	// MustExist has Open fail with store.ErrAbsent where Schema holds no tables yet.
+	MustExist bool
+
 	Retention time.Duration // how long finished sagas are kept; 0: not at all
 	Timeout   time.Duration // for connecting, and for a call; at least 1s
 	Conns     int           // connections at most

@@ -56,3 +56,11 @@ func (s *Store) migrate(ctx context.Context) error {
 	}
 	return nil
 }
+
+// mustExist fails with store.ErrAbsent if the schema holds no tables of ours.
+func (s *Store) mustExist(ctx context.Context) error {
+	if s.db.WithContext(ctx).Migrator().HasTable(&migration{}) {
+		return nil
+	}
+	return fmt.Errorf("schema %s: %w", s.cfg.Schema, store.ErrAbsent)
+}

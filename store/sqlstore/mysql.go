@@ -45,7 +45,7 @@ func (d *mysqlDialect) connect(ctx context.Context, cfg Config, dial dialer) (*g
 	if d.database == "" {
 		d.database = cfg.Schema
 	}
-	if err := d.introduce(ctx, client); err != nil {
+	if err := d.introduce(ctx, cfg, client); err != nil {
 		return nil, err
 	}
 	isolation := "transaction_isolation"
@@ -84,7 +84,7 @@ func (c boundedConnector) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 // introduce asks the server who it is, and makes the database.
-func (d *mysqlDialect) introduce(ctx context.Context, client *mysql.Config) error {
+func (d *mysqlDialect) introduce(ctx context.Context, cfg Config, client *mysql.Config) error {
 	connector, err := mysql.NewConnector(client)
 	if err != nil {
 		return err
@@ -103,6 +103,9 @@ func (d *mysqlDialect) introduce(ctx context.Context, client *mysql.Config) erro
 	}
 	err = db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = ?", d.database).Scan(&there)
 	if err == nil && there == 0 {
+		if cfg.MustExist {
+			return fmt.Errorf("database %s: %w", d.database, store.ErrAbsent)
+		}
 		_, err = db.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS "+d.database)
 	}
 	if err != nil {

@@ -57,7 +57,13 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	opening, cancel := context.WithTimeout(ctx, openTimeout+cfg.Timeout)
 	defer cancel()
 	if s.db, err = d.connect(opening, cfg, s.dial); err == nil {
-		if err = s.migrate(opening); err != nil {
+		if cfg.MustExist {
+			err = s.mustExist(opening)
+		}
+		if err == nil {
+			err = s.migrate(opening)
+		}
+		if err != nil {
 			_ = s.closePool()
 		}
 	}

@@ -105,7 +105,7 @@ func (a *app) capacity(ctx context.Context, on setup, cfg capacity.Config) error
 		if ctx.Err() != nil {
 			err = errors.New("interrupted before anything was measured")
 		}
-		return err
+		return on.advise(err)
 	}
 	result := report.CapacitySummary{
 		Schema: report.Schema, Run: base.Run, Check: base.Check, Environment: base.Environment,

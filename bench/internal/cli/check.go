@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -15,21 +16,24 @@ import (
 )
 
 func (a *app) checkCommand() *cobra.Command {
+	allowEmpty := false
 	cmd := &cobra.Command{
 		Use:   "check STORE",
 		Short: "Audit a store that is quiet: every saga in it, and its own bookkeeping",
 		Args:  exactlyOneStore,
-		RunE:  func(cmd *cobra.Command, args []string) error { return a.check(cmd.Context(), args[0]) },
+		RunE:  func(cmd *cobra.Command, args []string) error { return a.check(cmd.Context(), args[0], allowEmpty) },
 	}
 	cmd.Flags().BoolVar(&a.json, "json", false, "print the result as JSON")
+	cmd.Flags().BoolVar(&allowEmpty, "allow-empty", false, "a store without a single saga is no error")
 	return cmd
 }
 
-func (a *app) check(ctx context.Context, name string) error {
+func (a *app) check(ctx context.Context, name string, allowEmpty bool) error {
 	target, err := a.standingTarget(name)
 	if err != nil {
 		return err
 	}
+	target.MustExist()
 	started := time.Now()
 	s, err := target.Open(ctx)
 	if err != nil {
@@ -41,8 +45,11 @@ func (a *app) check(ctx context.Context, name string) error {
 		return err
 	}
 	found, err := audit.Store(ctx, s)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case found.Sagas == 0 && found.Total == 0 && !allowEmpty:
+		return errors.New("the store holds no saga, so nothing was checked: is it the right one? --allow-empty accepts it")
 	}
 	result := checked{
 		Schema: report.Schema,

@@ -41,6 +41,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	ctx, cancel := endWithGoRun(ctx)
+	defer cancel()
 	// The first Ctrl-C ends a command in order; a second one ends the program.
 	context.AfterFunc(ctx, stop)
 
@@ -88,7 +90,11 @@ mysql (or MariaDB) and postgres, as configured, or the URL of a server:
 
   redis://[user:password@]host:port[/db]             rediss:// for TLS
   mysql://user[:password]@host:port/                 ?tls=true
-  postgres://user[:password]@host:port/database      ?sslmode=verify-full`,
+  postgres://user[:password]@host:port/database      ?sslmode=verify-full
+
+Exit codes: 0 all is well; 1 an error, with the usage or anything else, and nothing was
+measured; 2 a result was written, and it is not valid; 3 a result was written, and a gate
+is broken. Under go run they are all 1: build the program for scripts (make build).`,
 		Example: `  bench                                   the main job, on the embedded store
   bench run redis --start --duration 30s  the same on a Redis started for it
   bench redis                             a bench server, and how to drive it
@@ -101,7 +107,7 @@ mysql (or MariaDB) and postgres, as configured, or the URL of a server:
 			if len(args) == 1 {
 				return a.serve(cmd.Context(), args[0], true)
 			}
-			return a.run(cmd.Context(), "pebble", starting{}, 0)
+			return a.run(cmd.Context(), defaultStore, starting{}, 0)
 		},
 	}
 	root.PersistentFlags().StringVar(&a.configFile, "config", "", "file of settings; conf.sample.yml lists them")
@@ -109,7 +115,7 @@ mysql (or MariaDB) and postgres, as configured, or the URL of a server:
 	a.scenarioFlags(root)
 	a.serverFlags(root)
 	root.AddCommand(a.serveCommand(), a.coordinatorCommand(), a.runCommand(), a.loadCommand(), a.luaCommand(), a.capacityCommand(), a.compareCommand(),
-		a.planCommand(), a.reportCommand(), a.checkCommand())
-	root.CompletionOptions.DisableDefaultCmd = true
+		a.planCommand(), a.reportCommand(), a.checkCommand(), a.versionCommand())
+	root.Version = version()
 	return root
 }

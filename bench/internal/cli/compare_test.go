@@ -183,7 +183,6 @@ func TestCompare_RefusesWrongInput(t *testing.T) {
 		"unknown flag, B": {[]string{"compare", "pebble", "pebble --fast"}, "variant B: unknown flag: --fast"},
 		"bad value, B":    {[]string{"compare", "pebble", "pebble --payload much"}, "variant B: invalid argument"},
 		"two stores":      {[]string{"compare", "pebble", "pebble redis"}, "variant B: want one store"},
-		"no store":        {[]string{"compare", "--", "--start", "pebble"}, "variant A: want one store"},
 		"out not empty":   {[]string{"compare", one, one, "--out", full}, "--out: " + full + " is not empty"},
 		"out, variants":   {[]string{"compare", "pebble", "pebble", "--out", full}, "--out: " + full + " is not empty"},
 		"out is A":        {[]string{"compare", one, one, "--out", one}, "is not empty"},

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,14 +26,29 @@ func (a *app) runCommand() *cobra.Command {
 	var start starting
 	fill := int64(0)
 	cmd := &cobra.Command{
-		Use:   "run STORE",
+		Use:   "run [STORE]",
 		Short: "Start a bench server, drive it, audit the store, report",
+		Long: `Start a bench server, drive it, audit the store, report. Without a store: pebble.
+
+A URL with a password is better set by the environment: anybody on this machine can
+read the arguments of its programs.`,
 		Example: `  bench run redis --start --set appendonly=yes --set appendfsync=always
   bench run mysql --start --set innodb_flush_log_at_trx_commit=2
   bench run postgres --start --set synchronous_commit=off
-  bench run 'mysql://bench:PASSWORD@db1:3306/?tls=true' --duration 30s`,
-		Args: exactlyOneStore,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args[0], start, fill) },
+  SAGABENCH_MYSQL_URL=$(cat url) bench run mysql --duration 30s`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return tooManyStores
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := defaultStore
+			if len(args) == 1 {
+				name = args[0]
+			}
+			return a.run(cmd.Context(), name, start, fill)
+		},
 	}
 	start.flags(cmd.Flags())
 	cmd.Flags().Int64Var(&fill, "fill", fill, "finished sagas to put into the store before, which are not measured")
@@ -39,6 +56,9 @@ func (a *app) runCommand() *cobra.Command {
 	a.scenarioFlags(cmd)
 	return cmd
 }
+
+// defaultStore needs no server.
+const defaultStore = open.Pebble
 
 func (a *app) run(ctx context.Context, name string, start starting, fill int64) error {
 	if fill < 0 {
@@ -55,10 +75,19 @@ func (a *app) run(ctx context.Context, name string, start starting, fill int64) 
 
 // setup is what a command needs that drives servers.
 type setup struct {
-	cfg      trial.Config
-	servers  trial.Servers
-	flushers int    // batches that the servers may have under way to the store; 0: not known
-	stop     func() // ends the store's server, if one was started
+	cfg       trial.Config
+	servers   trial.Servers
+	flushers  int    // batches that the servers may have under way to the store; 0: not known
+	stop      func() // ends the store's server, if one was started
+	startable string // the store whose server --start would start; empty: it did, or there is none
+}
+
+// advise says how to have a server where there is none.
+func (s *setup) advise(err error) error {
+	if s.startable != "" && errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("%w; %s --start starts one for the run", err, s.startable)
+	}
+	return err
 }
 
 // setUp is for a bench server of its own: it checks all that can be checked, then
@@ -88,6 +117,8 @@ func (a *app) setUp(ctx context.Context, name string, start starting) (own setup
 		own.stop = func() { server.Stop() }
 		target.SetURL(server.URL())
 		own.cfg.StorePID = server.PID()
+	} else if !target.Embedded() {
+		own.startable = target.Driver
 	}
 	own.servers, own.flushers = trial.Own(target, child), a.sagaConfig().Commit.Flushers
 	return own, nil
@@ -121,7 +152,7 @@ func (a *app) try(ctx context.Context, on setup) error {
 	progress.done()
 	if err != nil {
 		_ = os.Remove(resultsDir) // if it is empty: nothing was written
-		return err
+		return on.advise(err)
 	}
 	return a.show(summary, summary.Validity, summary.Document(report.Recording{}, cfg.Dir), cfg.Dir)
 }

@@ -176,11 +176,22 @@ func (a *app) loadConfig() (load.Config, error) {
 }
 
 // parseProfile reads a rate, as 500/s, steps, as 100/s,200/s,400/s, or a ramp, as
-// 100/s..2000/s. Empty and 0 are a closed loop.
+// 100/s..2000/s. Empty is a closed loop.
 func parseProfile(text string) (load.Profile, error) {
 	if text == "" {
 		return load.Profile{}, nil
 	}
+	profile, err := parseRates(text)
+	if err == nil {
+		err = profile.Validate()
+	}
+	if err != nil {
+		return load.Profile{}, fmt.Errorf("rate: %q: %w; want requests per time, as 500/s, in steps 100/s,200/s or rising 100/s..2000/s, or none for a closed loop", text, err)
+	}
+	return profile, nil
+}
+
+func parseRates(text string) (load.Profile, error) {
 	if from, to, ramp := strings.Cut(text, ".."); ramp {
 		first, err := parseRate(from)
 		last, err2 := parseRate(to)
@@ -193,9 +204,6 @@ func parseProfile(text string) (load.Profile, error) {
 			return load.Profile{}, err
 		}
 		steps = append(steps, rate)
-	}
-	if len(steps) == 1 && steps[0] == 0 {
-		return load.Profile{}, nil
 	}
 	return load.Steps(steps...), nil
 }
@@ -213,7 +221,7 @@ func parseRate(text string) (float64, error) {
 		per, err = time.ParseDuration(unit)
 	}
 	if err != nil || !(n >= 0) || per <= 0 {
-		return 0, fmt.Errorf("rate: %q, want requests per time, as 500/s", text)
+		return 0, fmt.Errorf("%q is no rate", text)
 	}
 	return n / per.Seconds(), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/report"
+	"sagabench/deploy/lab"
 )
 
 // A run on a server that it starts has all costs that the server knows of.
@@ -166,5 +167,35 @@ func requireNothingIn(t *testing.T, dir string) {
 	for _, p := range processes {
 		command, _ := p.Cmdline() // it may be gone
 		require.NotContains(t, command, dir)
+	}
+}
+
+// A mistyped name must not be answered by "every saga is whole", nor leave a new
+// store behind.
+func TestCheck_WhereThereIsNoSaga_IsAnError(t *testing.T) {
+	t.Parallel()
+	redis := lab.TestRedis(t, lab.RedisConfig{})
+	for name, tt := range map[string]struct{ store, env string }{
+		"pebble":   {"pebble:there", ""},
+		"redis":    {redis.URL(), "SAGABENCH_REDIS_PREFIX=nobody"},
+		"mysql":    {mysqlKind.server(t).URL(), "SAGABENCH_SQL_SCHEMA=check_nobody"},
+		"postgres": {postgresKind.server(t).URL(), "SAGABENCH_SQL_SCHEMA=check_nobody"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProgram(t, tt.env)
+			for range 2 { // the first would have made it
+				got := p.run("check", tt.store, "--allow-empty")
+				require.Equal(t, exitError, got.code, got.stdout)
+				require.Contains(t, got.stderr, "there is no store of sagas here")
+			}
+			require.Empty(t, p.files())
+			p.serve(tt.store, "--listen", "127.0.0.1:0").stop()
+			got := p.run("check", tt.store)
+			require.Equal(t, exitError, got.code, got.stdout)
+			require.Contains(t, got.stderr, "the store holds no saga")
+			got = p.run("check", tt.store, "--allow-empty")
+			require.Equal(t, exitOK, got.code, got.stderr)
+		})
 	}
 }

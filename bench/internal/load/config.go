@@ -78,7 +78,7 @@ func (c Config) Validate() error {
 	switch {
 	case c.Rate.Validate() != nil:
 		return c.Rate.Validate()
-	case c.open() && c.Arrival.Validate() != nil:
+	case c.Arrival.Validate() != nil:
 		return c.Arrival.Validate()
 	case !c.open() && c.InFlight < 1:
 		return fmt.Errorf("in flight: %d, must be at least 1", c.InFlight)

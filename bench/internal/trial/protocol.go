@@ -84,13 +84,16 @@ func submission(s server.Scenario, branches server.Branches, refused bool) ([]by
 const reachTimeout = 10 * time.Second
 
 // reach makes sure that the servers are there and have the branch endpoints that a
-// bench server has. With dtm's protocol another server does, when no branch is called.
+// bench server has. With dtm's protocol another server does, when no branch is called:
+// then it must answer dtm's newGid.
 func (c Config) reach(ctx context.Context, servers []string) error {
 	missing, advice := "is no bench server, or has another token", ""
-	if c.Protocol == ProtocolDTM {
-		if c.Scenario.Branches == server.BranchesEmpty && c.Scenario.Fail == 0 {
-			return nil
-		}
+	endpoint := func(at string) string { return server.BranchesOf(at, c.Token).Action }
+	switch {
+	case c.Protocol == ProtocolDTM && c.Scenario.Branches == server.BranchesEmpty && c.Scenario.Fail == 0:
+		missing = "does not speak dtm's API, or has another token"
+		endpoint = func(at string) string { return at + dtmPath + "/newGid" }
+	case c.Protocol == ProtocolDTM:
 		missing, advice = "has no branches to call", ": leave --branches empty and --fail 0, or drive a bench server"
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, reachTimeout, fmt.Errorf("no answer within %v", reachTimeout))
@@ -101,9 +104,12 @@ func (c Config) reach(ctx context.Context, servers []string) error {
 			return err
 		}
 		at := base(serverURL)
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.BranchesOf(at, c.Token).Action, nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint(at), nil)
 		if err != nil {
 			return fmt.Errorf("target: %w", err)
+		}
+		if c.Token.IsSet() {
+			request.Header.Set("Authorization", "Bearer "+c.Token.Reveal())
 		}
 		response, err := client.Do(request)
 		if err != nil {
