@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build deps test race lint bench bench-lua pgo fmt
+.PHONY: help build deps test race faults lint bench bench-lua pgo fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,6 +17,9 @@ test: deps ## run all tests
 race: deps ## run all tests under the race detector
 	go test -race ./...
 	go -C saga/dtmclient test -race ./...
+
+faults: deps ## break hosts and stores under load, 20 times each; about 10 minutes on a quiet machine
+	go test -v -count 1 -timeout 60m ./bench/internal/faults -rounds 20 -slack 0s
 
 lint: ## vet, gofumpt, staticcheck
 	go vet ./...

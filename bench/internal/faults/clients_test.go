@@ -1,0 +1,145 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// clients submit sagas, each until it is acknowledged, by whichever host answers, and
+// read what became of them.
+type clients struct {
+	t            *testing.T
+	round        string // begins every gid
+	seed         uint64
+	participants string
+	hosts        []*host
+	http         http.Client
+
+	mu           sync.Mutex
+	acknowledged []string
+	first, tries int               // requests that succeeded at once, of so many, before anything broke
+	broken       bool              // something broke
+	seen         map[string]string // the last status that a read showed
+	backwards    []string          // reads that showed an earlier status than one before
+}
+
+const api = "/api/dtmsvr"
+
+// submitting is what one of so many clients does until ctx ends; then it still brings
+// its last saga to its acknowledgement.
+func (c *clients) submitting(ctx context.Context, client int) {
+	for n := 0; ctx.Err() == nil; n++ {
+		p := planOf(c.seed, fmt.Sprintf("%s-%d-%d", c.round, client, n))
+		body := p.submission(c.participants)
+		for try := 0; ; try++ {
+			status, answer, err := c.do(http.MethodPost, c.hosts[(client+n+try)%len(c.hosts)], "/submit", body)
+			ok := err == nil && status == http.StatusOK && bytes.Contains(answer, []byte("SUCCESS"))
+			c.submitted(p.gid, try, ok)
+			if ok {
+				break
+			}
+			if err == nil && status < 500 {
+				c.t.Errorf("submit %s: %d %s", p.gid, status, answer)
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond)
+	}
+}
+
+func (c *clients) submitted(gid string, try int, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if try == 0 && !c.broken {
+		c.tries++
+		if ok {
+			c.first++
+		}
+	}
+	if ok {
+		c.acknowledged = append(c.acknowledged, gid)
+	}
+}
+
+// breaks marks the moment from which requests may fail.
+func (c *clients) breaks() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.broken = true
+}
+
+// reading reads acknowledged sagas from any host until ctx ends.
+func (c *clients) reading(ctx context.Context) {
+	for ctx.Err() == nil {
+		if gids := c.known(); len(gids) > 0 {
+			recent := gids[max(0, len(gids)-50):]
+			c.read(c.hosts[rand.IntN(len(c.hosts))], recent[rand.IntN(len(recent))])
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func (c *clients) known() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.acknowledged[:len(c.acknowledged):len(c.acknowledged)]
+}
+
+var order = map[string]int{"submitted": 1, "aborting": 2, "failed": 3, "succeed": 3}
+
+// read asks a host how a saga stands: empty if it does not say.
+func (c *clients) read(from *host, gid string) (status string) {
+	c.mu.Lock()
+	before := c.seen[gid] // what was shown before this read began
+	c.mu.Unlock()
+	code, answer, err := c.do(http.MethodGet, from, "/query?gid="+gid, nil)
+	if err != nil || code != http.StatusOK {
+		return ""
+	}
+	var found struct {
+		Transaction *struct {
+			Status string `json:"status"`
+		} `json:"transaction"`
+	}
+	require.NoError(c.t, json.Unmarshal(answer, &found), string(answer))
+	status = "missing"
+	if found.Transaction != nil {
+		status = found.Transaction.Status
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if order[status] < order[before] || order[status] == 3 && order[before] == 3 && status != before || status == "missing" {
+		c.backwards = append(c.backwards, fmt.Sprintf("%s: %q, and then %q", gid, before, status))
+	}
+	if order[status] > order[c.seen[gid]] {
+		c.seen[gid] = status
+	}
+	return status
+}
+
+func (c *clients) do(method string, to *host, path string, body []byte) (status int, answer []byte, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, to.url+api+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	answer, err = io.ReadAll(response.Body)
+	return response.StatusCode, answer, err
+}

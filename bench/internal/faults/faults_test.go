@@ -1,0 +1,220 @@
+package faults
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/bench/internal/audit"
+	"sagabench/deploy/lab"
+	"sagabench/store"
+	"sagabench/store/open"
+	"sagabench/store/pebblestore"
+	"sagabench/store/redisstore"
+	"sagabench/store/sqlstore"
+)
+
+var (
+	rounds = flag.Int("rounds", 1, "of each fault on each store")
+	slack  = flag.Duration("slack", 10*time.Second, "beyond the time in which sagas have to end, for a machine that is busy otherwise")
+	seed   = flag.Uint64("seed", 0, "of what the participants do; 0: another each time")
+)
+
+// storeKind is a store that sagas survive a crash on: all are at D3.
+type storeKind struct {
+	name     string
+	start    func(*testing.T) *lab.Server // nil: embedded in the one host
+	variable string                       // in which a host finds the store's URL
+}
+
+var kinds = []storeKind{
+	{name: "pebble"},
+	{"redis", func(t *testing.T) *lab.Server {
+		return lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}})
+	}, "SAGABENCH_REDIS_URL"},
+	{"mysql", func(t *testing.T) *lab.Server { return lab.TestMySQL(t, lab.MySQLConfig{}) }, "SAGABENCH_MYSQL_URL"},
+	{"postgres", func(t *testing.T) *lab.Server { return lab.TestPostgres(t, lab.PostgresConfig{}) }, "SAGABENCH_POSTGRES_URL"},
+}
+
+// world is a store with its server, hosts, participants and clients.
+type world struct {
+	*clients
+	server *lab.Server // nil: embedded
+	a, b   *host       // one and the same where the store is embedded
+	cable  *cable      // between a and the store
+	parts  *participants
+	target open.Target
+}
+
+// fault breaks something, and mends it.
+type fault struct {
+	name  string
+	hosts int // that it needs
+	do    func(*testing.T, *world)
+}
+
+var all = []fault{
+	{"coordinator killed", 1, func(_ *testing.T, w *world) {
+		w.a.kill()
+		w.a.start()
+	}},
+	{"coordinator killed for good", 2, func(_ *testing.T, w *world) {
+		w.a.kill()
+		w.hosts = []*host{w.b}
+	}},
+	{"coordinator stopped", 2, func(_ *testing.T, w *world) {
+		w.a.signal(syscall.SIGSTOP)
+		time.Sleep(lease + time.Second)
+		w.a.signal(syscall.SIGCONT)
+	}},
+	{"host silent", 2, func(t *testing.T, w *world) {
+		w.cable.unplug()
+		// The other one takes over what it had while nobody has heard of it.
+		t.Logf("taken over within %v", w.ended(t, w.b, w.known()))
+		w.cable.plugIn()
+	}},
+	{"store killed", 2, func(t *testing.T, w *world) {
+		require.NoError(t, w.server.Kill())
+		require.NoError(t, w.server.Restart(t.Context()))
+	}},
+}
+
+func TestFaults_EveryAcknowledgedSagaEndsOnce_AsItShould(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			var server *lab.Server
+			if k.start != nil {
+				server = k.start(t)
+			}
+			for _, f := range all {
+				if server == nil && f.hosts > 1 {
+					continue // its directory belongs to one process
+				}
+				t.Run(f.name, func(t *testing.T) {
+					for n := range *rounds {
+						k.round(t, n, server, f)
+					}
+				})
+			}
+		})
+	}
+}
+
+// round lets clients submit sagas while something breaks.
+func (k storeKind) round(t *testing.T, n int, server *lab.Server, f fault) {
+	seed := *seed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("-seed %d", seed)
+	w := k.newWorld(t, server, fmt.Sprintf("r%d", n), seed)
+
+	sending, stopSending := context.WithCancel(t.Context())
+	readingToo, stopReading := context.WithCancel(t.Context())
+	var senders, readers sync.WaitGroup
+	for client := range 8 {
+		senders.Go(func() { w.submitting(sending, client) })
+	}
+	readers.Go(func() { w.reading(readingToo) })
+	time.Sleep(time.Second + rand.N(500*time.Millisecond)) // what is under way when it breaks differs
+	w.breaks()
+	f.do(t, w)
+	time.Sleep(500 * time.Millisecond)
+	stopSending()
+	senders.Wait()
+	took := w.ended(t, w.b, w.known())
+	stopReading()
+	readers.Wait()
+	w.a.end()
+	w.b.end()
+
+	require.NotEmpty(t, w.acknowledged)
+	require.GreaterOrEqual(t, w.first, w.tries*95/100, "with nothing broken, sagas are accepted")
+	require.Empty(t, w.backwards)
+	ends := map[store.Status]int{}
+	for _, gid := range w.acknowledged {
+		p := planOf(seed, gid)
+		status, _ := p.end()
+		ends[status]++
+		require.Equal(t, status.String(), w.seen[gid], gid)
+		require.Empty(t, p.violations(w.parts.of(gid), f.name == "coordinator stopped"), "%s: %+v", gid, p)
+	}
+	t.Logf("%d sagas acknowledged, %v; all ended within %v", len(w.acknowledged), ends, took)
+	s, err := w.target.Open(t.Context())
+	require.NoError(t, err)
+	defer s.Close()
+	found, err := audit.Store(t.Context(), s)
+	require.NoError(t, err)
+	require.Empty(t, found.Findings)
+	require.EqualValues(t, len(w.acknowledged), found.Sagas)
+	require.Zero(t, *found.Unfinished)
+}
+
+func (k storeKind) newWorld(t *testing.T, server *lab.Server, round string, seed uint64) *world {
+	w := &world{server: server, parts: newParticipants(t, seed)}
+	w.clients = &clients{t: t, round: round, seed: seed, participants: w.parts.url, seen: make(map[string]string)}
+	t.Cleanup(w.clients.http.CloseIdleConnections)
+	dir := t.TempDir()
+	var err error
+	if server == nil {
+		w.target, err = open.Parse(k.name+":"+filepath.Join(dir, "store"), openConfig(t.Name()))
+		w.a = &host{t: t, store: k.name + ":store", dir: dir}
+		w.b = w.a
+	} else {
+		w.target, err = open.Parse(server.URL(), openConfig(t.Name()))
+		w.cable = newCable(t, server.Addr())
+		place := []string{"SAGABENCH_REDIS_PREFIX=" + w.target.Config.Redis.Prefix, "SAGABENCH_SQL_SCHEMA=" + w.target.Config.MySQL.Schema}
+		w.a = &host{t: t, store: k.name, dir: dir, env: append(place, k.variable+"="+at(t, server.URL(), w.cable.addr()))}
+		w.b = &host{t: t, store: k.name, dir: dir, env: append(place, k.variable+"="+server.URL())}
+	}
+	require.NoError(t, err)
+	w.a.start()
+	w.hosts = []*host{w.a}
+	if w.b != w.a {
+		w.b.start()
+		w.hosts = append(w.hosts, w.b)
+	}
+	t.Cleanup(func() {
+		for _, h := range []*host{w.a, w.b} {
+			if h.cmd.ProcessState == nil {
+				h.kill()
+			}
+			if t.Failed() {
+				t.Logf("%s said:\n%s", h.url, h.log)
+			}
+		}
+	})
+	return w
+}
+
+// openConfig is a place in the store for one test.
+func openConfig(test string) open.Config {
+	cfg := openDefaults()
+	place := strings.ToLower(strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, test[strings.LastIndex(test, "/")+1:]))
+	cfg.Redis.Prefix, cfg.MySQL.Schema, cfg.Postgres.Schema = place, place, place
+	return cfg
+}
+
+// openDefaults is how hosts open a store.
+func openDefaults() open.Config {
+	return open.Config{
+		Redis: redisstore.DefaultConfig(), Pebble: pebblestore.DefaultConfig(),
+		MySQL: sqlstore.DefaultConfig(), Postgres: sqlstore.DefaultConfig(),
+	}
+}

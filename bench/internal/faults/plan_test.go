@@ -1,0 +1,100 @@
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+
+	"sagabench/store"
+)
+
+// behaviour is what a participant does when a branch is called.
+type behaviour int
+
+const (
+	succeeds behaviour = iota
+	isSlow             // and succeeds
+	hangs              // beyond the deadline of the first call; later calls succeed
+	cuts               // the connection of the first call, having done the work
+	refuses
+)
+
+// plan is how the participants of one saga behave. It follows from seed and gid.
+type plan struct {
+	gid         string
+	concurrent  bool
+	actions     []behaviour
+	compensates []behaviour
+}
+
+func planOf(seed uint64, gid string) plan {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(gid))
+	r := rand.New(rand.NewPCG(seed, h.Sum64()))
+	p := plan{gid: gid, concurrent: r.IntN(4) == 0}
+	for range 1 + r.IntN(4) {
+		action, compensate := succeeds, succeeds
+		switch n := r.IntN(100); {
+		case n < 10:
+			action = isSlow
+		case n < 16:
+			action = hangs
+		case n < 22:
+			action = cuts
+		case n < 32:
+			action = refuses
+		}
+		switch n := r.IntN(100); {
+		case n < 10:
+			compensate = isSlow
+		case n < 16:
+			compensate = hangs
+		case n < 22:
+			compensate = cuts
+		}
+		p.actions, p.compensates = append(p.actions, action), append(p.compensates, compensate)
+	}
+	return p
+}
+
+// end is the status in which the saga has to end, and how many of its steps, from the
+// first, have to be compensated.
+func (p plan) end() (status store.Status, compensated int) {
+	for i, action := range p.actions {
+		if action == refuses && p.concurrent {
+			return store.StatusFailed, len(p.actions) // all are called at once
+		}
+		if action == refuses {
+			return store.StatusFailed, i + 1
+		}
+	}
+	return store.StatusSucceeded, 0
+}
+
+// submission is the saga as dtm's clients submit it.
+func (p plan) submission(participants string) []byte {
+	type step struct {
+		Action     string `json:"action"`
+		Compensate string `json:"compensate"`
+	}
+	body := struct {
+		GID        string   `json:"gid"`
+		TransType  string   `json:"trans_type"`
+		CustomData string   `json:"custom_data,omitempty"`
+		Steps      []step   `json:"steps"`
+		Payloads   []string `json:"payloads"`
+	}{GID: p.gid, TransType: "saga"}
+	if p.concurrent {
+		body.CustomData = `{"concurrent":true}`
+	}
+	for i := range p.actions {
+		body.Steps = append(body.Steps, step{participants + "/act", participants + "/undo"})
+		body.Payloads = append(body.Payloads, fmt.Sprintf(`{"step":%d}`, i))
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic(err) // of strings
+	}
+	return text
+}
