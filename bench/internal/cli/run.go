@@ -38,7 +38,7 @@ read the arguments of its programs.`,
   SAGABENCH_MYSQL_URL=$(cat url) bench run mysql --duration 30s`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return tooManyStores
+				return errOneStore
 			}
 			return nil
 		},

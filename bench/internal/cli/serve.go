@@ -99,11 +99,11 @@ func (a *app) serverConfig(bench bool) server.Config {
 // listens.
 const servingPrefix = "serving on "
 
-var tooManyStores = fmt.Errorf("want one store: %s", open.Names)
+var errOneStore = fmt.Errorf("want one store: %s", open.Names)
 
 func exactlyOneStore(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return tooManyStores
+		return errOneStore
 	}
 	return nil
 }
