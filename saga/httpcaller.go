@@ -30,6 +30,10 @@ const maxAnswerBytes = 64 << 10
 //	any 2xx                                       succeeded
 //	anything else, or none                        unknown: ask again
 //
+// Answers may be compressed with gzip. One in another Content-Encoding cannot be
+// read, and is unknown. So that no other is asked for, the saga's Accept-Encoding
+// and Range headers are not sent.
+//
 // Redirects are not followed. It connects to loopback addresses and to what it
 // was allowed, and to nothing else: a saga's URLs come from its submitter, who
 // must not reach through us what he cannot reach himself.
@@ -110,6 +114,9 @@ func (h *HTTPCaller) Call(ctx context.Context, c Call) (Outcome, string) {
 	if err != nil {
 		return Unknown, fmt.Sprintf("reading the answer: %v", err)
 	}
+	if coding := strings.Join(response.Header.Values("Content-Encoding"), ", "); len(body) > 0 && coding != "" && coding != "identity" {
+		return Unknown, fmt.Sprintf("%s: cannot read an answer with Content-Encoding %q", response.Status, coding)
+	}
 	outcome := meaning(response.StatusCode, body)
 	if outcome == Succeeded {
 		return outcome, ""
@@ -131,6 +138,11 @@ func meaning(status int, body []byte) Outcome {
 	}
 }
 
+// answerHeaders are not the submitter's to set: they have a branch answer in a form
+// in which FAILURE is not seen. Without them the transport asks for gzip, and
+// unpacks it.
+var answerHeaders = [...]string{"Accept-Encoding", "Range"}
+
 func newRequest(ctx context.Context, c Call) (*http.Request, error) {
 	target, _, _ := strings.Cut(c.URL, "#")
 	separator := "?"
@@ -151,6 +163,9 @@ func newRequest(ctx context.Context, c Call) (*http.Request, error) {
 	}
 	for name, value := range c.Headers {
 		request.Header.Set(name, value)
+	}
+	for _, name := range answerHeaders {
+		request.Header.Del(name)
 	}
 	return request, nil
 }

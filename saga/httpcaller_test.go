@@ -2,6 +2,7 @@ package saga_test
 
 import (
 	"bufio"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -96,6 +97,58 @@ func TestHTTPCaller_Answers(t *testing.T) {
 			require.Contains(t, reason, tt.body)
 		}
 	}
+}
+
+// A submitter that passes inbound headers on sends Accept-Encoding too. A FAILURE
+// must be seen however its answer is packed.
+func TestHTTPCaller_CompressedFailure_IsNoSuccess(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"Accept-Encoding", "accept-encoding"} {
+		for _, tt := range []struct {
+			accepts, coding string // of the saga's header, and of what the branch takes it for
+			want            saga.Outcome
+		}{
+			{"", "", saga.Failed},
+			{"gzip", "gzip", saga.Failed},
+			{"gzip, deflate, br", "gzip", saga.Failed},
+			{"gzip;q=0", "identity", saga.Failed},
+			{"br", "br", saga.Unknown}, // packed though nobody asked for it: unreadable
+			{"", "x-gzip, gzip", saga.Unknown},
+		} {
+			server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				const answer = `{"dtm_result":"FAILURE"}`
+				if tt.coding != "" {
+					w.Header().Set("Content-Encoding", tt.coding)
+				}
+				if tt.coding == "" || tt.coding == "identity" {
+					_, _ = io.WriteString(w, answer)
+					return
+				}
+				packed := gzip.NewWriter(w)
+				_, _ = io.WriteString(packed, answer)
+				_ = packed.Close()
+			})
+			outcome, reason := newHTTPCaller(t).Call(within(t, 5*time.Second), saga.Call{
+				GID: "g", URL: server.URL, Payload: "{}", Headers: map[string]string{name: tt.accepts},
+			})
+			require.Equal(t, tt.want, outcome, "%s: %s, answered in %q", name, tt.accepts, tt.coding)
+			if tt.want == saga.Unknown {
+				require.Contains(t, reason, fmt.Sprintf("Content-Encoding %q", tt.coding))
+			}
+		}
+	}
+}
+
+// A part of an answer may lack the word that says what it means.
+func TestHTTPCaller_RangeOfAFailure_IsNotAskedFor(t *testing.T) {
+	t.Parallel()
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.ServeContent(w, r, "answer.json", time.Time{}, strings.NewReader(`{"dtm_result":"FAILURE"}`))
+	})
+	outcome, _ := newHTTPCaller(t).Call(within(t, 5*time.Second), saga.Call{
+		GID: "g", URL: server.URL, Headers: map[string]string{"range": "bytes=0-3"},
+	})
+	require.Equal(t, saga.Failed, outcome)
 }
 
 func TestHTTPCaller_Redirect_IsNotFollowed(t *testing.T) {
