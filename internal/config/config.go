@@ -72,13 +72,14 @@ type Options struct {
 		Timeout  time.Duration `koanf:"timeout"`
 	} `koanf:"group_commit"`
 	Server struct {
-		Listen         string      `koanf:"listen"`
-		Token          secret.Text `koanf:"token,omitnested"`
-		TokenFile      string      `koanf:"token_file"`
-		AdminToken     secret.Text `koanf:"admin_token,omitnested"`
-		AdminTokenFile string      `koanf:"admin_token_file"`
-		MaxConns       int         `koanf:"max_conns"`
-		Pprof          bool        `koanf:"pprof"`
+		Listen         string        `koanf:"listen"`
+		Token          secret.Text   `koanf:"token,omitnested"`
+		TokenFile      string        `koanf:"token_file"`
+		AdminToken     secret.Text   `koanf:"admin_token,omitnested"`
+		AdminTokenFile string        `koanf:"admin_token_file"`
+		MaxConns       int           `koanf:"max_conns"`
+		MaxWait        time.Duration `koanf:"max_wait"`
+		Pprof          bool          `koanf:"pprof"`
 	} `koanf:"server"`
 	Load struct {
 		InFlight int           `koanf:"in_flight"`

@@ -136,6 +136,31 @@ func TestSaga_RequestTimeout(t *testing.T) {
 	require.GreaterOrEqual(t, calls[1].at.Sub(calls[0].at), 900*time.Millisecond)
 }
 
+// RequestTimeout is dtm's client's own too: an answer that comes later finds nobody.
+func TestSaga_WaitResult_EndsBeforeTheClientsTimeout(t *testing.T) {
+	t.Parallel()
+	for _, timeout := range []int64{1, 5} {
+		t.Run(fmt.Sprint(timeout), func(t *testing.T) {
+			t.Parallel()
+			at := start(t)
+			at.participants.on("TransOut", func(call) error { return dtmcli.ErrOngoing })
+			s := at.saga()
+			s.WaitResult = true
+			s.RequestTimeout = timeout
+			s.RetryInterval = 1
+			at.add(s, "TransOut")
+			began := time.Now()
+			err := s.Submit()
+			require.ErrorContains(t, err, dtmcli.ResultOngoing)
+			require.ErrorContains(t, err, "before its request_timeout")
+			limit := time.Duration(timeout) * time.Second
+			require.Greater(t, time.Since(began), limit/3, "it gave up early")
+			require.Less(t, time.Since(began), limit)
+			require.Equal(t, "submitted", at.query(s.Gid).Transaction.Status)
+		})
+	}
+}
+
 func TestSaga_TimeoutToFail(t *testing.T) {
 	t.Parallel()
 	at := start(t)

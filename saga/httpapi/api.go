@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -16,11 +15,8 @@ import (
 type Config struct {
 	Version string // what /version answers
 	// Admin reports whether a request may force sagas to stop; nil: none may.
-	Admin func(*http.Request) bool
-	// MaxWait is how long a submit with wait_result waits for the end; 0: as long
-	// as the coordinator does, and its client.
-	MaxWait time.Duration
-	Logger  *slog.Logger // nil: slog.Default
+	Admin  func(*http.Request) bool
+	Logger *slog.Logger // nil: slog.Default
 }
 
 // API answers requests. Make it with New.

@@ -3,8 +3,8 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -13,6 +13,7 @@ import (
 )
 
 func (a *API) submit(c *gin.Context) {
+	arrived := time.Now()
 	var s submission
 	if err := a.decode(c, &s); err != nil {
 		fail(c, err)
@@ -23,7 +24,7 @@ func (a *API) submit(c *gin.Context) {
 	case err != nil:
 		fail(c, err)
 	case s.WaitResult:
-		a.run(c, made)
+		a.run(c, made, arrived)
 	default:
 		if err := a.coordinator.Submit(c.Request.Context(), made); err != nil {
 			fail(c, err)
@@ -33,12 +34,17 @@ func (a *API) submit(c *gin.Context) {
 	}
 }
 
-// run answers when the saga has ended.
-func (a *API) run(c *gin.Context, s *saga.Saga) {
+// errWaitEnds is why the wait for a saga's end is over while its client still waits.
+var errWaitEnds = errors.New("no end before its request_timeout")
+
+// run answers when the saga has ended, or before its submitter waits no longer:
+// dtm's clients take request_timeout for their own timeout, too.
+func (a *API) run(c *gin.Context, s *saga.Saga, arrived time.Time) {
 	ctx := c.Request.Context()
-	if a.cfg.MaxWait > 0 {
+	if s.RequestTimeout > 0 {
+		spare := max(s.RequestTimeout/10, time.Second/2) // for the way of request and answer
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, a.cfg.MaxWait, fmt.Errorf("no end within %v", a.cfg.MaxWait))
+		ctx, cancel = context.WithDeadlineCause(ctx, arrived.Add(s.RequestTimeout-spare), errWaitEnds)
 		defer cancel()
 	}
 	ended, err := a.coordinator.Run(ctx, s)

@@ -78,18 +78,21 @@ func TestSubmit_CallsBranchesAsAsked(t *testing.T) {
 
 func TestSubmit_StopsWaitingAfterMaxWait(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*Config, *saga.Config){
-		"the API's":         func(c *Config, _ *saga.Config) { c.MaxWait = 100 * time.Millisecond },
-		"the coordinator's": func(_ *Config, s *saga.Config) { s.MaxWait = 100 * time.Millisecond },
+	for says, tt := range map[string]struct {
+		maxWait        time.Duration
+		requestTimeout int
+	}{
+		"no end within 100ms":               {100 * time.Millisecond, 0},
+		"no end before its request_timeout": {10 * time.Second, 1},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			at := start(t, storetest.NewModel(time.Hour), change)
-			body := at.sagaOf("slow", m{"wait_result": true}, [2]string{"/held", "/ok"})
+			at := start(t, storetest.NewModel(time.Hour), func(_ *Config, s *saga.Config) { s.MaxWait = tt.maxWait })
+			body := at.sagaOf("slow", m{"wait_result": true, "request_timeout": tt.requestTimeout}, [2]string{"/held", "/ok"})
 			r := at.submit(body)
 			require.Equal(t, http.StatusTooEarly, r.status)
 			require.Contains(t, r.body, `"dtm_result":"ONGOING"`)
-			require.Contains(t, r.body, "no end within 100ms")
+			require.Contains(t, r.body, says)
 
 			at.branches.release()
 			at.until("slow", status("succeed"))

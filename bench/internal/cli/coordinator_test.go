@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -43,6 +44,14 @@ func TestServerConfig_ListensOnLoopback(t *testing.T) {
 	require.Equal(t, "127.0.0.1:36789", a.serverConfig(false).Listen)
 	a.options.Server.Listen = "127.0.0.1:1"
 	require.Equal(t, "127.0.0.1:1", a.serverConfig(false).Listen)
+}
+
+func TestServerConfig_WaitsAsLongAsIsSet(t *testing.T) {
+	t.Parallel()
+	a := app{options: defaults()}
+	require.Equal(t, 10*time.Second, a.serverConfig(false).Wait)
+	a.options.Server.MaxWait = time.Minute
+	require.Equal(t, time.Minute, a.serverConfig(false).Wait)
 }
 
 func TestCoordinator_ServesDTMsAPIAlone(t *testing.T) {

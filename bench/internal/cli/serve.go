@@ -90,6 +90,7 @@ func (a *app) serverConfig(bench bool) server.Config {
 	cfg.Token = o.Server.Token
 	cfg.AdminToken = o.Server.AdminToken
 	cfg.MaxConns = o.Server.MaxConns
+	cfg.Wait = o.Server.MaxWait
 	cfg.BranchAllow = o.Coordinator.BranchAllow
 	cfg.Scenario = a.scenario()
 	return cfg

@@ -48,6 +48,7 @@ func defaults() config.Options {
 	o.GroupCommit.Flushers = s.Commit.Flushers
 	o.GroupCommit.Timeout = s.Commit.Timeout
 	o.Server.MaxConns = v.MaxConns
+	o.Server.MaxWait = v.Wait
 	o.Server.Pprof = v.Pprof
 	o.Load.InFlight = l.InFlight
 	o.Load.Arrival = string(l.Arrival)

@@ -54,7 +54,7 @@ func (c Config) validate() error {
 	for _, f := range []struct {
 		name  string
 		value time.Duration
-	}{{"read", c.Read}, {"wait", c.Wait}, {"grace", c.Grace}} {
+	}{{"read", c.Read}, {"max wait", c.Wait}, {"grace", c.Grace}} {
 		if f.value < time.Millisecond {
 			return fmt.Errorf("server: %w: %s: %v, at least 1ms", store.ErrInvalid, f.name, f.value)
 		}

@@ -21,7 +21,7 @@ import (
 func TestNew_NamesTheSettingThatIsWrong(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*Config, *Deps){
-		"wait: 0s":                   func(c *Config, _ *Deps) { c.Wait = 0 },
+		"max wait: 0s":               func(c *Config, _ *Deps) { c.Wait = 0 },
 		"read: 0s":                   func(c *Config, _ *Deps) { c.Read = 0 },
 		"max conns: 0":               func(c *Config, _ *Deps) { c.MaxConns = 0 },
 		"grace: -1s":                 func(c *Config, _ *Deps) { c.Grace = -time.Second },
