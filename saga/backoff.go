@@ -14,9 +14,9 @@ type Backoff struct {
 	Limit int           // retries of an action, after which it counts as refused; 0: no limit
 }
 
-// pause is the time before retry number tries, from 1. It is between half and
-// all of what doubling gives: which, depends on the saga and the branch, so that
-// sagas held up together do not come back together.
+// pause is the time before retry number tries, from 1. It is what doubling gives,
+// which a submitter may rely on, and up to half as much again: how much depends on
+// the saga and the branch, so that sagas held up together do not come back together.
 func (b Backoff) pause(gid string, branch store.Branch, tries int) time.Duration {
 	d := b.First
 	for range tries - 1 {
@@ -26,7 +26,7 @@ func (b Backoff) pause(gid string, branch store.Branch, tries int) time.Duration
 		d *= 2
 	}
 	d = min(d, max(b.Max, b.First))
-	return max(d-time.Duration(jitter(gid, branch, tries)*float64(d)/2), time.Millisecond)
+	return max(d+time.Duration(jitter(gid, branch, tries)*float64(d)/2), time.Millisecond)
 }
 
 // jitter is a number from 0 to 1 that looks random, and is the same for the same

@@ -62,7 +62,7 @@
 //
 // A held branch is called again when the saga is next taken up, not before: a saga
 // that waits is in the store and nowhere else. Pauses double from the retry
-// interval to a limit, less up to half of it, so that sagas held up together do not
+// interval to a limit, plus up to half as much, so that sagas held up together do not
 // come back together. Compensations are tried for ever.
 //
 // # The coordinator

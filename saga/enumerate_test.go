@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -155,7 +154,7 @@ func ordered(waitsFor *[3][]int, limit int) combination {
 		c.waitsFor = *waitsFor
 		s = concurrent(c.waitsFor[:]...)
 	}
-	s.RetryInterval, s.RetryLimit = time.Millisecond, limit
+	s.RetryInterval, s.RetryLimit = 1, limit // every pause is the shortest there is
 	c.plan = planOf(s)
 	c.plan.Retry.Max = s.RetryInterval
 	return c

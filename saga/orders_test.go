@@ -153,20 +153,20 @@ func TestDecide_Holds_AreRelative(t *testing.T) {
 	s := concurrent(nil, nil, nil, []int{2})
 	s.RetryInterval = 10 * time.Second
 	p := planOf(s)
-	first := saga.PauseOf(p.Retry, p.GID, store.Action(1), 1)
-	require.Less(t, first, 10*time.Second)
+	longer := saga.PauseOf(p.Retry, p.GID, store.Action(0), 1)
+	require.Greater(t, longer, 10*time.Second)
 
-	d := saga.Decide(p, saga.Decide(p, submitted(4, 0)).State, said("a0 later, a1 silent")...)
+	d := saga.Decide(p, saga.Decide(p, submitted(4, 0)).State, said("a0 silent, a1 later")...)
 	require.False(t, d.Change, "a2 is under way")
-	require.Equal(t, []saga.Hold{{Branch: 0, Wait: 10 * time.Second}, {Branch: 2, Tries: 1, Wait: first}}, d.State.Holds)
+	require.Equal(t, []saga.Hold{{Branch: 0, Tries: 1, Wait: longer}, {Branch: 2, Wait: 10 * time.Second}}, d.State.Holds)
 	d = saga.Decide(p, d.State, said("a2 yes")...)
 	require.Equal(t, labels("a3"), d.Calls, "what is held is not called")
 	require.Zero(t, d.PutOff)
 
 	d = saga.Decide(p, d.State, said("a3 yes")...)
-	require.Equal(t, first, d.PutOff)
-	rest := 10*time.Second - first
-	require.Equal(t, []saga.Hold{{Branch: 0, Wait: rest}, {Branch: 2, Tries: 1}}, d.State.Holds)
+	require.Equal(t, 10*time.Second, d.PutOff)
+	rest := longer - 10*time.Second
+	require.Equal(t, []saga.Hold{{Branch: 0, Tries: 1, Wait: rest}, {Branch: 2}}, d.State.Holds)
 	require.True(t, d.Note)
 
 	// Taken up again.
@@ -175,11 +175,11 @@ func TestDecide_Holds_AreRelative(t *testing.T) {
 	require.False(t, d.Change)
 	later := saga.Decide(p, d.State, said("a1 later")...)
 	require.Equal(t, rest, later.PutOff)
-	require.Equal(t, []saga.Hold{{Branch: 0}, {Branch: 2, Wait: 10*time.Second - rest}}, later.State.Holds)
+	require.Equal(t, []saga.Hold{{Branch: 0, Tries: 1}, {Branch: 2, Wait: 10*time.Second - rest}}, later.State.Holds)
 
 	d = saga.Decide(p, d.State, said("a1 yes")...)
 	require.Equal(t, rest, d.PutOff)
-	require.Equal(t, []saga.Hold{{Branch: 0}}, d.State.Holds, "a1 is done")
+	require.Equal(t, []saga.Hold{{Branch: 0, Tries: 1}}, d.State.Holds, "a1 is done")
 	require.Equal(t, []store.SetMark{{Branch: 2, Mark: store.MarkSucceeded}}, d.Marks)
 	d = saga.Decide(p, d.State)
 	require.Equal(t, labels("a0"), d.Calls)
@@ -209,9 +209,9 @@ func TestDecide_Abort_DropsTheHoldsOfActions(t *testing.T) {
 		require.Equal(t, "because", d.State.Aborted, name)
 
 		d = saga.Decide(p, d.State, said("c0 later, c2 silent, c1 yes")...)
-		first := saga.PauseOf(p.Retry, p.GID, store.Compensation(2), 1)
-		require.Equal(t, first, d.PutOff, name)
-		require.Equal(t, []saga.Hold{{Branch: 1, Wait: interval - first}, {Branch: 5, Tries: 1}}, d.State.Holds, name)
-		require.Equal(t, labels("c2"), saga.Decide(p, d.State).Calls, name)
+		longer := saga.PauseOf(p.Retry, p.GID, store.Compensation(2), 1)
+		require.Equal(t, interval, d.PutOff, name)
+		require.Equal(t, []saga.Hold{{Branch: 1}, {Branch: 5, Tries: 1, Wait: longer - interval}}, d.State.Holds, name)
+		require.Equal(t, labels("c0"), saga.Decide(p, d.State).Calls, name)
 	}
 }

@@ -24,9 +24,9 @@ type Saga struct {
 	Timeout time.Duration `json:"timeout,omitempty"`
 	// RequestTimeout bounds one call of a branch; 0: the coordinator's.
 	RequestTimeout time.Duration `json:"request_timeout,omitempty"`
-	// RetryInterval is the pause before a branch is asked again: as it is while
-	// the branch says that it is not decided, doubled each time while it does not
-	// answer; 0: the coordinator's.
+	// RetryInterval is the least pause before a branch is asked again: as it is
+	// while the branch says that it is not decided, doubled each time while it does
+	// not answer; 0: the coordinator's.
 	RetryInterval time.Duration `json:"retry_interval,omitempty"`
 	// RetryLimit is how often an action is repeated that gives no answer, before
 	// it counts as refused; 0: for ever. Compensations are always repeated for
