@@ -11,7 +11,7 @@ import (
 type Backoff struct {
 	First time.Duration // before the first retry; doubled before each further one
 	Max   time.Duration // where doubling ends; First, if that is more
-	Limit int           // retries of an action, after which it counts as refused; 0: no limit
+	Limit int           // retries of an action without an answer, after which the saga is aborted; 0: no limit
 }
 
 // pause is the time before retry number tries, from 1. It is what doubling gives,

@@ -36,8 +36,8 @@
 //	submitted | an action succeeded            | its mark              | call those that it opens
 //	submitted | the last action succeeded      | its mark, succeed     | ended
 //	submitted | an action was refused          | its mark, aborting    | compensate
-//	submitted | no answer, beyond the limit    | its mark, aborting    | compensate
-//	submitted | out of time; abort is demanded | aborting              | compensate
+//	submitted | no answer, beyond the limit;   | aborting              | compensate
+//	          | out of time; abort is demanded |                       |
 //	aborting  | taken up                       | –                     | compensate
 //	aborting  | an action ended, however       | –                     | compensate
 //	aborting  | a compensation succeeded       | its mark              | compensate

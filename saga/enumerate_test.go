@@ -238,8 +238,8 @@ func TestDecide_Enumerated_Golden(t *testing.T) {
 	b.WriteString(`How sagas of three steps end. Written by go test ./saga -run Golden -update
 
 A row is what the actions of the steps 0, 1 and 2 come to: y success, n refusal,
-o ongoing and then success, u no answer and then success, x never an answer, which
-after two retries counts as refusal.
+o ongoing and then success, u no answer and then success, x never an answer, for
+which the saga is aborted after two retries.
 A column is an order: "2<0,1" is step 2 waiting for steps 0 and 1.
 "ok" is success, "undo 20" failure, with step 2 and then step 0 compensated.
 `)

@@ -115,8 +115,8 @@ func (d *Decision) answered(p *Plan, e Event) {
 		d.abort(e.Reason)
 		d.mark(e.Branch, store.MarkFailed)
 	case !undoing && p.Retry.Limit > 0 && tries > p.Retry.Limit:
+		// It is not marked: nobody knows what became of it.
 		d.abort(fmt.Sprintf("no answer after %d retries: %s", p.Retry.Limit, e.Reason))
-		d.mark(e.Branch, store.MarkFailed)
 	default:
 		// No answer. Or a compensation was refused, which leaves nothing but to try
 		// again until somebody has mended what refuses it.

@@ -146,7 +146,10 @@ func rowsOfActions(t *testing.T, p *saga.Plan, i int) {
 		decides(t, &limited, calling, putOff, answer(action, outcome))
 
 		once.Calling = calling.Calling
-		given := refused
+		given := saga.Decision{
+			State: aborting(n, i, store.MarkPending, i+1, store.Compensation(i)), Change: true, Note: true, // nobody knows
+			Calls: []store.Branch{store.Compensation(i)},
+		}
 		given.State.Aborted, given.State.Held = "no answer after 1 retries: because", "because"
 		decides(t, &limited, once, given, answer(action, outcome))
 	}
@@ -200,8 +203,9 @@ func rowsOfCompensations(t *testing.T, p *saga.Plan, k, j int, mark store.Mark) 
 	}
 }
 
-// The limit counts retries, so it is one call less than there may be.
-func TestDecide_NoAnswer_CountsAsRefusedAfterTheLimit(t *testing.T) {
+// The limit counts retries, so it is one call less than there may be. What became of
+// the action stays unknown.
+func TestDecide_NoAnswer_IsAbortedAfterTheLimit(t *testing.T) {
 	t.Parallel()
 	for limit := 1; limit <= 4; limit++ {
 		p := planOf(newSaga(1))
@@ -223,7 +227,7 @@ func TestDecide_NoAnswer_CountsAsRefusedAfterTheLimit(t *testing.T) {
 		n, s := calls()
 		require.Equal(t, limit+1, n)
 		require.Equal(t, fmt.Sprintf("no answer after %d retries: because", limit), s.Aborted)
-		require.Equal(t, store.Marks("n-"), s.Marks)
+		require.Equal(t, store.Marks("--"), s.Marks)
 
 		n, _ = calls(saga.Unknown, saga.Ongoing, saga.Ongoing)
 		require.Equal(t, 3+limit+1, n, "an answer has the count begin anew")

@@ -29,8 +29,7 @@ type Saga struct {
 	// not answer; 0: the coordinator's.
 	RetryInterval time.Duration `json:"retry_interval,omitempty"`
 	// RetryLimit is how often an action is repeated that gives no answer, before
-	// it counts as refused; 0: for ever. Compensations are always repeated for
-	// ever.
+	// the saga is aborted; 0: for ever. Compensations are always repeated for ever.
 	RetryLimit int `json:"retry_limit,omitempty"`
 
 	Headers map[string]string `json:"headers,omitempty"` // sent with every call

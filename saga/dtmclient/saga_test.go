@@ -207,6 +207,8 @@ func TestSaga_RetryLimit(t *testing.T) {
 	require.ErrorContains(t, err, dtmcli.ResultFailure)
 	require.ErrorContains(t, err, "no answer after 2 retries")
 	require.Equal(t, []string{"TransOut", "TransOut", "TransOut", "TransOutCompensate"}, at.participants.names())
+	action := at.query(s.Gid).Branches[1]
+	require.Equal(t, "action prepared", action.Op+" "+action.Status, "nobody knows what became of it")
 }
 
 func TestSaga_CompensationIsRepeatedUntilItSucceeds(t *testing.T) {
