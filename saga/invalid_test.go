@@ -58,19 +58,19 @@ func TestSubmit_InvalidSaga_IsRefusedAndNamed(t *testing.T) {
 		{func(s *saga.Saga) { s.RetryInterval = -1 }, "retry interval"},
 		{func(s *saga.Saga) { s.RetryInterval = saga.MaxRetryInterval + 1 }, "retry interval"},
 		{func(s *saga.Saga) { s.RetryLimit = -1 }, "retry limit: -1"},
-		{func(s *saga.Saga) { s.Custom = strings.Repeat("x", saga.MaxCustomBytes+1) }, "custom data"},
-		{func(s *saga.Saga) { s.Custom = "\xff" }, "custom data"},
-		{func(s *saga.Saga) { s.Headers = map[string]string{"": "x"} }, `headers: "" is no`},
-		{func(s *saga.Saga) { s.Headers = map[string]string{"a b": "x"} }, `headers: "a b" is no`},
-		{func(s *saga.Saga) { s.Headers = map[string]string{"Host": "x"} }, "headers: Host"},
-		{func(s *saga.Saga) { s.Headers = map[string]string{"A": "x\r\nB: y"} }, "headers: the value of A"},
-		{func(s *saga.Saga) { s.Headers = map[string]string{"A": strings.Repeat("x", saga.MaxHeaderBytes)} }, "headers: 8193 bytes"},
+		{func(s *saga.Saga) { s.Custom = strings.Repeat("x", saga.MaxCustomBytes+1) }, "custom_data"},
+		{func(s *saga.Saga) { s.Custom = "\xff" }, "custom_data"},
+		{func(s *saga.Saga) { s.Headers = map[string]string{"": "x"} }, `branch_headers: "" is no`},
+		{func(s *saga.Saga) { s.Headers = map[string]string{"a b": "x"} }, `branch_headers: "a b" is no`},
+		{func(s *saga.Saga) { s.Headers = map[string]string{"Host": "x"} }, "branch_headers: Host"},
+		{func(s *saga.Saga) { s.Headers = map[string]string{"A": "x\r\nB: y"} }, "branch_headers: the value of A"},
+		{func(s *saga.Saga) { s.Headers = map[string]string{"A": strings.Repeat("x", saga.MaxHeaderBytes)} }, "branch_headers: 8193 bytes"},
 		{func(s *saga.Saga) {
 			s.Headers = map[string]string{}
 			for i := range saga.MaxHeaders + 1 {
 				s.Headers[fmt.Sprint("h", i)] = ""
 			}
-		}, "headers: 65"},
+		}, "branch_headers: 65"},
 	} {
 		invalid := newSaga(2)
 		tt.edit(invalid)

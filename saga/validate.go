@@ -25,7 +25,8 @@ const (
 )
 
 // Validate checks the saga against the limits; its error wraps
-// store.ErrInvalid and names the field. Whether its URLs may be called is for
+// store.ErrInvalid and names the field: Headers and Custom as branch_headers and
+// custom_data, as those know them who submit over HTTP. Whether its URLs may be called is for
 // the Caller to say.
 func (s *Saga) Validate() error {
 	if err := store.CheckGID(s.GID); err != nil {
@@ -58,9 +59,9 @@ func (s *Saga) Validate() error {
 	case s.RetryLimit < 0 || s.RetryLimit > MaxRetryLimit:
 		return fmt.Errorf("%w: retry limit: %d, must be 0 to %d", store.ErrInvalid, s.RetryLimit, MaxRetryLimit)
 	case len(s.Custom) > MaxCustomBytes:
-		return fmt.Errorf("%w: custom data: %d bytes, at most %d", store.ErrInvalid, len(s.Custom), MaxCustomBytes)
+		return fmt.Errorf("%w: custom_data: %d bytes, at most %d", store.ErrInvalid, len(s.Custom), MaxCustomBytes)
 	case !isText(s.Custom):
-		return fmt.Errorf("%w: custom data: %s", store.ErrInvalid, notText)
+		return fmt.Errorf("%w: custom_data: %s", store.ErrInvalid, notText)
 	}
 	return s.validateHeaders()
 }
@@ -147,22 +148,22 @@ var ownHeaders = map[string]bool{
 
 func (s *Saga) validateHeaders() error {
 	if len(s.Headers) > MaxHeaders {
-		return fmt.Errorf("%w: headers: %d, at most %d", store.ErrInvalid, len(s.Headers), MaxHeaders)
+		return fmt.Errorf("%w: branch_headers: %d, at most %d", store.ErrInvalid, len(s.Headers), MaxHeaders)
 	}
 	size := 0
 	for name, value := range s.Headers {
 		size += len(name) + len(value)
 		switch {
 		case !isToken(name):
-			return fmt.Errorf("%w: headers: %q is no header's name", store.ErrInvalid, name)
+			return fmt.Errorf("%w: branch_headers: %q is no header's name", store.ErrInvalid, name)
 		case ownHeaders[strings.ToLower(name)]:
-			return fmt.Errorf("%w: headers: %s is not the submitter's to set", store.ErrInvalid, name)
+			return fmt.Errorf("%w: branch_headers: %s is not the submitter's to set", store.ErrInvalid, name)
 		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f || r == utf8.RuneError }):
-			return fmt.Errorf("%w: headers: the value of %s holds what a header cannot", store.ErrInvalid, name)
+			return fmt.Errorf("%w: branch_headers: the value of %s holds what a header cannot", store.ErrInvalid, name)
 		}
 	}
 	if size > MaxHeaderBytes {
-		return fmt.Errorf("%w: headers: %d bytes, at most %d", store.ErrInvalid, size, MaxHeaderBytes)
+		return fmt.Errorf("%w: branch_headers: %d bytes, at most %d", store.ErrInvalid, size, MaxHeaderBytes)
 	}
 	return nil
 }

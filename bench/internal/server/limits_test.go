@@ -66,10 +66,10 @@ func TestServer_RefusesWhatIsTooLarge(t *testing.T) {
 		"URL":            {submission(action("http://127.0.0.1/" + strings.Repeat("x", saga.MaxURLBytes))), http.StatusBadRequest, "action: "},
 		"gid":            {submission(map[string]any{"gid": strings.Repeat("x", 65)}), http.StatusBadRequest, "gid"},
 		"payload":        {submission(map[string]any{"payloads": []string{`"` + strings.Repeat("x", saga.MaxPayloadBytes) + `"`}}), http.StatusBadRequest, "payload: "},
-		"headers":        {submission(map[string]any{"branch_headers": headers}), http.StatusBadRequest, "headers"},
-		"a long header":  {submission(map[string]any{"branch_headers": map[string]string{"X": strings.Repeat("x", saga.MaxHeaderBytes)}}), http.StatusBadRequest, "headers"},
-		"a split header": {submission(map[string]any{"branch_headers": map[string]string{"X": "x\r\nY: y"}}), http.StatusBadRequest, "headers"},
-		"custom data":    {submission(map[string]any{"custom_data": `{"x":"` + strings.Repeat("x", saga.MaxCustomBytes) + `"}`}), http.StatusBadRequest, "custom data"},
+		"headers":        {submission(map[string]any{"branch_headers": headers}), http.StatusBadRequest, "branch_headers"},
+		"a long header":  {submission(map[string]any{"branch_headers": map[string]string{"X": strings.Repeat("x", saga.MaxHeaderBytes)}}), http.StatusBadRequest, "branch_headers"},
+		"a split header": {submission(map[string]any{"branch_headers": map[string]string{"X": "x\r\nY: y"}}), http.StatusBadRequest, "branch_headers"},
+		"custom data":    {submission(map[string]any{"custom_data": `{"x":"` + strings.Repeat("x", saga.MaxCustomBytes) + `"}`}), http.StatusBadRequest, "custom_data"},
 		"no JSON":        {`{"gid":`, http.StatusBadRequest, "body: no valid JSON"},
 	} {
 		r := at.do(http.MethodPost, submitPath, tt.body)
