@@ -257,3 +257,32 @@ func TestClose_StoreHangs_Returns(t *testing.T) {
 		require.LessOrEqual(t, time.Since(began), 3*cfg.Commit.Timeout)
 	})
 }
+
+// A saga that waits is due when its time is out. On a store that is slow to create it,
+// or whose clock rounds down, it is taken up a little earlier than that.
+func TestRun_TakenUpJustBeforeItsTimeout_CallsNoActionOnceMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		way := &badWriter{storetest.NewModel(time.Hour), func(ctx context.Context, changes []store.Change, to store.Applier) []error {
+			if _, creates := changes[0].(*store.Create); creates {
+				time.Sleep(50 * time.Millisecond)
+			}
+			return to.Apply(ctx, changes)
+		}}
+		undecided := &branches{answer: func(_ context.Context, c saga.Call) (saga.Outcome, string) {
+			if c.Branch.IsCompensation() {
+				return saga.Succeeded, ""
+			}
+			return saga.Ongoing, "not yet"
+		}}
+		cfg := unhurried()
+		cfg.PollInterval = 10 * time.Millisecond
+		c := start(t, way, undecided, cfg)
+		s := newSaga(1)
+		s.Timeout, s.RetryInterval = 10*time.Second, time.Hour
+		require.NoError(t, c.Submit(t.Context(), s))
+		time.Sleep(11 * time.Second)
+		require.Equal(t, store.StatusFailed, mustWait(t, c, s.GID).Status)
+		require.Equal(t, []string{"a0", "c0"}, undecided.of(s.GID))
+	})
+}

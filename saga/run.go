@@ -183,11 +183,14 @@ func (r *run) transition(d *Decision) *store.Transition {
 		GID: r.saga.GID, Epoch: r.epoch, From: r.state.Status, To: d.State.Status,
 		Marks: d.Marks, Due: d.PutOff, Release: d.PutOff > 0,
 	}
-	if d.Note {
-		t.Note = d.State.note()
-	}
 	if t.Release && !r.abortAt.IsZero() && t.To == store.StatusSubmitted {
 		t.Due = max(min(t.Due, time.Until(r.abortAt)), time.Millisecond)
+		for i := range d.State.Holds { // or what is held would be called by whoever takes it up a moment early
+			d.State.Holds[i].Wait += d.PutOff - t.Due
+		}
+	}
+	if d.Note {
+		t.Note = d.State.note()
 	}
 	return t
 }
