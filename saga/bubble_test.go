@@ -286,3 +286,37 @@ func TestRun_TakenUpJustBeforeItsTimeout_CallsNoActionOnceMore(t *testing.T) {
 		require.Equal(t, []string{"a0", "c0"}, undecided.of(s.GID))
 	})
 }
+
+// Nothing is written before a call, so nobody knows of one that a stop cut off: the
+// limit is of calls that were not answered to one that lived on.
+func TestRun_RetryLimit_DoesNotCountCallsThatAStopCutOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := storetest.NewModel(time.Hour)
+		silent := &branches{answer: func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+			if c.Branch.IsCompensation() {
+				return saga.Succeeded, ""
+			}
+			<-ctx.Done()
+			return saga.Unknown, "no answer"
+		}}
+		cfg := unhurried()
+		cfg.RequestTimeout = 10 * time.Second
+		s := newSaga(1)
+		s.RetryLimit = 2
+		c := start(t, shared, silent, cfg)
+		require.NoError(t, c.Submit(t.Context(), s))
+		want := []string{"a0"}
+		for range 4 {
+			time.Sleep(time.Second)
+			require.Equal(t, want, silent.of(s.GID))
+			kill(c)
+			time.Sleep(cfg.RequestTimeout)
+			c = start(t, shared, silent, cfg)
+			want = append(want, "a0")
+		}
+		time.Sleep(time.Minute)
+		require.Equal(t, store.StatusFailed, mustWait(t, c, s.GID).Status)
+		require.Equal(t, append(want, "a0", "a0", "c0"), silent.of(s.GID))
+	})
+}

@@ -30,6 +30,8 @@ type Saga struct {
 	RetryInterval time.Duration `json:"retry_interval,omitempty"`
 	// RetryLimit is how often an action is repeated that gives no answer, before
 	// the saga is aborted; 0: for ever. Compensations are always repeated for ever.
+	// Calls that the end of their coordinator cut off do not count: nothing is
+	// written before a call, so nobody knows of them.
 	RetryLimit int `json:"retry_limit,omitempty"`
 
 	Headers map[string]string `json:"headers,omitempty"` // sent with every call
