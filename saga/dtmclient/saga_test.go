@@ -250,7 +250,7 @@ func TestSaga_Query(t *testing.T) {
 	at.participants.on("TransIn", refuse)
 	s := at.saga()
 	s.WaitResult = true
-	s.TimeoutToFail, s.RetryInterval, s.RetryLimit = 60, 7, 3
+	s.TimeoutToFail, s.RequestTimeout, s.RetryInterval, s.RetryLimit = 60, 9, 7, 3
 	s.BranchHeaders = map[string]string{"X-Tenant": "t1"}
 	at.add(s, "TransOut")
 	at.add(s, "TransIn")
@@ -265,6 +265,9 @@ func TestSaga_Query(t *testing.T) {
 	want := s.TransOptions
 	want.WaitResult = false // of the request, not of the saga
 	require.Equal(t, want, options)
+	require.Equal(t, want, q.Transaction.TransOptions)
+	require.Equal(t, s.Steps, q.Transaction.Steps)
+	require.Equal(t, s.Payloads, q.Transaction.Payloads)
 
 	var branches []string
 	for _, b := range q.Branches {

@@ -86,12 +86,15 @@ func (at *site) add(s *dtmcli.Saga, step string) {
 // queried is what query says of a saga, as far as the tests look at it.
 type queried struct {
 	Transaction struct {
-		Status         string    `json:"status"`
-		TransType      string    `json:"trans_type"`
-		CreateTime     time.Time `json:"create_time"`
-		FinishTime     time.Time `json:"finish_time"`
-		Options        string    `json:"options"`
-		RollbackReason string    `json:"rollback_reason"`
+		Status     string    `json:"status"`
+		TransType  string    `json:"trans_type"`
+		CreateTime time.Time `json:"create_time"`
+		FinishTime time.Time `json:"finish_time"`
+		Options    string    `json:"options"`
+		dtmcli.TransOptions
+		Steps          []map[string]string `json:"steps"`
+		Payloads       []string            `json:"payloads"`
+		RollbackReason string              `json:"rollback_reason"`
 	} `json:"transaction"`
 	Branches []struct {
 		BranchID string `json:"branch_id"`

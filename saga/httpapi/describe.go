@@ -26,10 +26,18 @@ type transaction struct {
 	NextCronInterval int64      `json:"next_cron_interval,omitempty"` // seconds, if the saga asked for them
 	NextCronTime     *time.Time `json:"next_cron_time,omitempty"`     // when anyone may take it up, unless it has ended
 	Owner            string     `json:"owner,omitempty"`
-	Concurrent       bool       `json:"concurrent"`
+	options
+	Steps    []stepURLs `json:"steps,omitempty"`    // in the answer to query only
+	Payloads []string   `json:"payloads,omitempty"` // likewise
 }
 
-// options are those of transaction.Options, times in seconds.
+type stepURLs struct {
+	Action     string `json:"action"`
+	Compensate string `json:"compensate"`
+}
+
+// options are what the submit asked for, times in seconds. They are
+// transaction.Options too, as text.
 type options struct {
 	TimeoutToFail  int64             `json:"timeout_to_fail,omitempty"`
 	RequestTimeout int64             `json:"request_timeout,omitempty"`
@@ -53,16 +61,16 @@ func describe(info saga.Info) transaction {
 		CustomData:       s.Custom,
 		NextCronInterval: seconds(s.RetryInterval),
 		Owner:            info.Owner,
-		Concurrent:       s.Concurrent,
+		options: options{
+			TimeoutToFail:  seconds(s.Timeout),
+			RequestTimeout: seconds(s.RequestTimeout),
+			RetryInterval:  seconds(s.RetryInterval),
+			BranchHeaders:  s.Headers,
+			Concurrent:     s.Concurrent,
+			RetryLimit:     s.RetryLimit,
+		},
 	}
-	text, err := json.Marshal(options{
-		TimeoutToFail:  seconds(s.Timeout),
-		RequestTimeout: seconds(s.RequestTimeout),
-		RetryInterval:  seconds(s.RetryInterval),
-		BranchHeaders:  s.Headers,
-		Concurrent:     s.Concurrent,
-		RetryLimit:     s.RetryLimit,
-	})
+	text, err := json.Marshal(t.options)
 	if err != nil { // strings and numbers always encode
 		panic(err)
 	}
@@ -75,6 +83,17 @@ func describe(info saga.Info) transaction {
 	default:
 		due := info.Due.UTC()
 		t.NextCronTime, t.Result = &due, info.State.Held
+	}
+	return t
+}
+
+// describeWhole is describe with what the steps hold, which pages leave out: it may
+// be megabytes.
+func describeWhole(info saga.Info) transaction {
+	t := describe(info)
+	for _, s := range info.Saga.Steps {
+		t.Steps = append(t.Steps, stepURLs{s.Action, s.Compensate})
+		t.Payloads = append(t.Payloads, s.Payload)
 	}
 	return t
 }

@@ -234,6 +234,7 @@ func talkRefused(v *conversation) {
 		`"timeout_to_fail":-1`, `"timeout_to_fail":9223372036854775807`,
 		`"request_timeout":601`, `"retry_interval":86401`, `"retry_limit":-1`,
 		`"branch_headers":{"Host":"x"}`, `"branch_headers":{"a b":"x"}`, `"branch_headers":{"A":"\n"}`,
+		`"branch_headers":{"connection":"close"}`, `"branch_headers":{"Content-Length":"1"}`, `"branch_headers":{"Transfer-Encoding":"chunked"}`,
 		`"custom_data":"{\"note\":\"\u0000\"}"`,
 		`"custom_data":"no JSON"`, `"custom_data":"[]"`,
 		`"custom_data":"{\"concurrent\":\"yes\"}"`,

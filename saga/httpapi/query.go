@@ -32,7 +32,7 @@ func (a *API) query(c *gin.Context) {
 	case info == nil:
 		answer(c, http.StatusOK, found{Branches: []branch{}})
 	default:
-		t := describe(*info)
+		t := describeWhole(*info)
 		answer(c, http.StatusOK, found{Branches: branches(*info), Transaction: &t})
 	}
 }

@@ -183,4 +183,5 @@ func TestServer_AnswersWhatItDoesNotKnow(t *testing.T) {
 		require.Equal(t, "there is nothing at GET "+path, r.reply(t).Message)
 	}
 	require.Equal(t, http.StatusNotFound, at.do(http.MethodDelete, "/bench/saga", "").status)
+	require.Equal(t, http.StatusNotFound, at.do(http.MethodPost, "/api/dtmsvr/submit/", "{}").status)
 }
