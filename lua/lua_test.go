@@ -70,7 +70,7 @@ func TestScripts_RefuseWrongNumbers(t *testing.T) {
 	var clients []*redis.Client
 	for _, binary := range lab.RedisBinaries() {
 		server := lab.TestRedis(t, lab.RedisConfig{Binary: binary})
-		client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+		client := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: server.Password()})
 		t.Cleanup(func() { client.Close() })
 		clients = append(clients, client)
 	}

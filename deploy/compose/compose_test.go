@@ -76,7 +76,7 @@ func TestRedis_SettingsAreTakenByAServer(t *testing.T) {
 	want := settings(t, service.Command)
 
 	server := lab.TestRedis(t, lab.RedisConfig{Settings: want})
-	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: server.Password()})
 	defer client.Close()
 	for name, value := range want {
 		got, err := client.ConfigGet(t.Context(), name).Result()

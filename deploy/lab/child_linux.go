@@ -9,18 +9,14 @@ import (
 	"syscall"
 )
 
-// capDACOverride is CAP_DAC_OVERRIDE of linux/capability.h.
-const capDACOverride = 1
-
 // childAttributes has the kernel kill the child when the thread that forked it
-// exits; see Process.run. A child under another account may pass through
-// directories that only we may, such as those above a test's.
+// exits; see Process.run. A child under another account keeps no capability of
+// ours.
 func childAttributes(account string) (*syscall.SysProcAttr, error) {
 	attributes := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if account == "" {
 		return attributes, nil
 	}
-	attributes.AmbientCaps = []uintptr{capDACOverride}
 	var err error
 	attributes.Credential, err = credential(account)
 	return attributes, err

@@ -15,7 +15,7 @@ func childAttributes(account string) (*syscall.SysProcAttr, error) {
 	return nil, nil
 }
 
-func giveDir(_, account string) error {
+func giveTo(account, _ string) error {
 	_, err := childAttributes(account)
 	return err
 }
@@ -24,6 +24,9 @@ func giveDir(_, account string) error {
 func guard(int) (release func(), err error) { return func() {}, nil }
 
 func killGroup(p *os.Process) { _ = p.Kill() }
+
+// isOwnDir is never asked: see processGone.
+func isOwnDir(string) bool { return false }
 
 // processGone is never sure, so that nothing is swept.
 func processGone(int) bool { return false }

@@ -28,7 +28,8 @@ type MySQLConfig struct {
 
 	// Dir is where the server keeps its files; it is made when it does not exist,
 	// and filled when there is no database in it. Empty: a temporary directory
-	// that Stop removes.
+	// that Stop removes. When root starts the server, Dir goes to the account
+	// that runs it.
 	Dir string
 }
 
@@ -48,13 +49,17 @@ func MySQLBinaries() []string {
 }
 
 // StartMySQL starts a MariaDB or MySQL server and waits until it answers. It lets
-// root in, from this machine and without a password. The error is ErrNotInstalled
-// without the binary, and holds the server's own words when it refuses its
-// settings.
+// the user root in, from this machine and with the password in [Server.URL]. When
+// root starts it, it runs as mysql. The error is ErrNotInstalled without the
+// binary, and holds the server's own words when it refuses its settings.
 func StartMySQL(ctx context.Context, cfg MySQLConfig) (*Server, error) {
 	path, err := lookServer(cmp.Or(cfg.Binary, mysqlServers), "mariadb-server", "mariadb")
 	if err != nil {
 		return nil, err
+	}
+	account, err := unprivileged(mysqlAccount)
+	if err != nil {
+		return nil, fmt.Errorf("start MySQL: %w", err)
 	}
 	version, err := exec.CommandContext(ctx, path, "--no-defaults", "--version").Output()
 	if err != nil {
@@ -68,10 +73,11 @@ func StartMySQL(ctx context.Context, cfg MySQLConfig) (*Server, error) {
 	}
 	if mariaDB {
 		settings["skip_name_resolve"] = ""
+		settings["secure_file_priv"] = "." // Dir; it does not know NULL
 	} else { // root is that of localhost, a name: without names it would be let in by the socket only
 		settings["disable_log_bin"] = ""
 		settings["loose_mysqlx"] = "OFF"      // it would take a port of its own; 5.7 has none
-		settings["secure_file_priv"] = "NULL" // it would need a directory of the package
+		settings["secure_file_priv"] = "NULL" // no files but its own
 	}
 	maps.Copy(settings, cfg.Settings)
 	port, err := wantedPort("MySQL", settings)
@@ -79,10 +85,17 @@ func StartMySQL(ctx context.Context, cfg MySQLConfig) (*Server, error) {
 		return nil, err
 	}
 
-	e := engine{host: dialHost(settings["bind_address"]), port: port}
-	e.url = func(addr string) string { return "mysql://root@" + addr + "/" }
-	e.dsn = func(addr, database string) string { return "root@tcp(" + addr + ")/" + database }
-	e.prepare = func(ctx context.Context, dir string) error { return fillMySQL(ctx, path, mariaDB, dir) }
+	password := newPassword()
+
+	e := engine{host: dialHost(settings["bind_address"]), port: port, account: account}
+	e.url = func(addr string) string { return "mysql://root:" + password + "@" + addr + "/" }
+	e.dsn = func(addr, database string) string { return "root:" + password + "@tcp(" + addr + ")/" + database }
+	e.prepare = func(ctx context.Context, dir string) error {
+		if err := fillMySQL(ctx, path, account, mariaDB, dir); err != nil {
+			return err
+		}
+		return setMySQLPassword(dir, account, password)
+	}
 	e.command = func(dir string, port int) ProcessConfig {
 		return ProcessConfig{
 			Path: path,
@@ -108,17 +121,23 @@ func mysqlArgs(settings map[string]string, dir string, port int) []string {
 			args = append(args, "--"+name+"="+value)
 		}
 	}
-	return append(args, "--pid-file="+mysqlPIDFile)
+	return append(args, "--pid-file="+mysqlPIDFile, "--init-file="+secretFile(dir))
 }
 
 // mysqlBasics are the options of the server and of what fills its directory.
-// Root has to say that it means to run it.
 func mysqlBasics(dir string) []string {
-	args := []string{"--no-defaults", "--datadir=" + dir}
-	if os.Geteuid() == 0 {
-		args = append(args, "--user=root")
+	return []string{"--no-defaults", "--datadir=" + dir}
+}
+
+// setMySQLPassword writes the file of statements that the server runs at each
+// start, before it listens. Which roots there are depends on the server.
+func setMySQLPassword(dir, account, password string) error {
+	var statements strings.Builder
+	for _, host := range []string{"localhost", "127.0.0.1", "::1"} {
+		fmt.Fprintf(&statements, "ALTER USER IF EXISTS root@'%s' IDENTIFIED BY '%s';\n", host, password)
 	}
-	return args
+	statements.WriteString("DROP USER IF EXISTS ''@localhost;\n")
+	return writeSecret(dir, account, statements.String())
 }
 
 // tmpdir keeps a server from /tmp: MariaDB, as it starts, deletes the temporary
@@ -126,13 +145,13 @@ func mysqlBasics(dir string) []string {
 func tmpdir(dir string) string { return "--tmpdir=" + dir }
 
 // fillMySQL makes the system tables in dir, unless they are there.
-func fillMySQL(ctx context.Context, server string, mariaDB bool, dir string) error {
+func fillMySQL(ctx context.Context, server, account string, mariaDB bool, dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, "mysql")); err == nil {
 		return nil
 	}
 	if !mariaDB {
 		args := append(mysqlBasics(dir), "--initialize-insecure", "--secure_file_priv=NULL")
-		return runProcess(ctx, ProcessConfig{Path: server, Args: args, Dir: dir})
+		return runProcess(ctx, ProcessConfig{Path: server, Args: args, Dir: dir, User: account})
 	}
 	server, err := filepath.EvalSymlinks(server)
 	if err != nil {
@@ -146,7 +165,7 @@ func fillMySQL(ctx context.Context, server string, mariaDB bool, dir string) err
 		"--debug-no-sync", "--loose-innodb-flush-method=nosync")
 	for _, script := range []string{"bin/mariadb-install-db", "scripts/mariadb-install-db", "bin/mysql_install_db", "scripts/mysql_install_db"} {
 		if path := filepath.Join(base, script); isFile(path) {
-			err := runProcess(ctx, ProcessConfig{Path: path, Args: args, Dir: dir})
+			err := runProcess(ctx, ProcessConfig{Path: path, Args: args, Dir: dir, User: account})
 			if failed, ok := errors.AsType[*startError](err); ok {
 				// What follows is advice, longer than the reason.
 				failed.log, _, _ = strings.Cut(failed.log, "Installation of system tables failed")

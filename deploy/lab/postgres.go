@@ -3,12 +3,10 @@ package lab
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
 	"os"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -32,20 +30,18 @@ type PostgresConfig struct {
 }
 
 // StartPostgres starts a PostgreSQL server and waits until it answers. It lets
-// the superuser postgres in, from this machine and without a password. The error
-// is ErrNotInstalled without the binary, and holds the server's own words when it
+// the superuser postgres in, from this machine and with the password in
+// [Server.URL]. When root starts it, it runs as postgres. The error is
+// ErrNotInstalled without the binary, and holds the server's own words when it
 // refuses its settings.
-//
-// PostgreSQL does not run as root. Root runs it as postgres, or as nobody where
-// there is no such account.
 func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Server, error) {
 	path, err := lookServer(cmp.Or(cfg.Binary, "postgres"), "postgresql", "postgresql@17")
 	if err != nil {
 		return nil, err
 	}
-	account, err := unprivileged()
+	account, err := unprivileged(postgresAccount)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("start PostgreSQL: %w", err)
 	}
 	settings := map[string]string{
 		"listen_addresses":           "127.0.0.1",
@@ -58,18 +54,22 @@ func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Server, error) {
 		return nil, err
 	}
 
-	e := engine{host: dialHost(settings["listen_addresses"]), port: port}
+	password := newPassword()
+
+	e := engine{host: dialHost(settings["listen_addresses"]), port: port, account: account}
 	e.dsn = func(addr, database string) string {
-		u := url.URL{Scheme: "postgres", User: url.User("postgres"), Host: addr, RawQuery: "sslmode=disable"}
+		u := url.URL{Scheme: "postgres", User: url.UserPassword("postgres", password), Host: addr, RawQuery: "sslmode=disable"}
 		return u.JoinPath(cmp.Or(database, "postgres")).String()
 	}
 	e.url = func(addr string) string { return e.dsn(addr, "") }
-	e.prepare = func(ctx context.Context, dir string) error { return fillPostgres(ctx, path, account, dir) }
+	e.prepare = func(ctx context.Context, dir string) (err error) {
+		password, err = fillPostgres(ctx, path, account, dir, password)
+		return err
+	}
 	e.command = func(dir string, port int) ProcessConfig {
 		return ProcessConfig{
 			Path:       path,
 			Args:       postgresArgs(settings, dir, port),
-			User:       account,
 			StopSignal: syscall.SIGINT, // SIGTERM waits until all clients have left
 			Ready: func(ctx context.Context, p *Process) error {
 				return pingPostgres(ctx, hostPort(e.host, port), dir, p.PID())
@@ -90,42 +90,34 @@ func postgresArgs(settings map[string]string, dir string, port int) []string {
 	return args
 }
 
-// fillPostgres makes a database cluster in dir, unless there is one.
-func fillPostgres(ctx context.Context, server, account, dir string) error {
+// fillPostgres makes a database cluster in dir, unless there is one, and returns
+// the password of its superuser.
+func fillPostgres(ctx context.Context, server, account, dir, newPassword string) (password string, err error) {
 	if _, err := os.Stat(filepath.Join(dir, "PG_VERSION")); err == nil {
-		return nil
-	}
-	if account != "" {
-		if err := giveDir(dir, account); err != nil {
-			return fmt.Errorf("prepare a directory for PostgreSQL: %w", err)
+		known, err := os.ReadFile(secretFile(dir))
+		if err != nil {
+			return "", fmt.Errorf("start PostgreSQL: its directory was filled by somebody else: %w", err)
 		}
+		return string(known), nil
 	}
-	server, err := filepath.EvalSymlinks(server)
+	server, err = filepath.EvalSymlinks(server)
 	if err != nil {
-		return fmt.Errorf("find the files of PostgreSQL: %w", err)
+		return "", fmt.Errorf("find the files of PostgreSQL: %w", err)
 	}
 	initdb := filepath.Join(filepath.Dir(server), "initdb")
 	if !isFile(initdb) {
-		return fmt.Errorf("initdb, beside %s, is %w", server, ErrNotInstalled)
+		return "", fmt.Errorf("initdb, beside %s, is %w", server, ErrNotInstalled)
 	}
-	return runProcess(ctx, ProcessConfig{
+	if err := writeSecret(dir, account, newPassword); err != nil {
+		return "", err
+	}
+	return newPassword, runProcess(ctx, ProcessConfig{
 		Path: initdb,
 		// --no-sync: what is written here need not survive this machine's crash.
-		Args: []string{"-D", dir, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"},
+		Args: []string{
+			"-D", dir, "-U", "postgres", "--auth=scram-sha-256", "--pwfile=" + secretFile(dir),
+			"--encoding=UTF8", "--locale=C", "--no-sync",
+		},
 		User: account,
 	})
-}
-
-// unprivileged is the account for what must not run as root; empty, ours, unless
-// we are root.
-func unprivileged() (string, error) {
-	if os.Geteuid() != 0 {
-		return "", nil
-	}
-	for _, account := range []string{"postgres", "nobody"} {
-		if _, err := user.Lookup(account); err == nil {
-			return account, nil
-		}
-	}
-	return "", errors.New("start PostgreSQL: it does not run as root, and there is no account postgres or nobody")
 }

@@ -19,7 +19,7 @@ import (
 type ProcessConfig struct {
 	Path   string
 	Args   []string  // without the program's name
-	Env    []string  // KEY=value; nil: ours
+	Env    []string  // KEY=value; nil: ours, and without what may be secret as another User
 	Dir    string    // working directory; empty: ours
 	User   string    // account to run as, which only root may choose; empty: ours
 	Stdin  io.Reader // nil: empty
@@ -69,6 +69,9 @@ func StartProcess(ctx context.Context, cfg ProcessConfig) (*Process, error) {
 		done:       make(chan struct{}),
 	}
 	p.cmd.Env = cfg.Env
+	if p.cmd.Env == nil {
+		p.cmd.Env = environment(cfg.User)
+	}
 	p.cmd.Dir = cfg.Dir
 	p.cmd.Stdin = cfg.Stdin
 	p.cmd.Stdout = p.log.tee(cfg.Stdout)
@@ -82,6 +85,9 @@ func StartProcess(ctx context.Context, cfg ProcessConfig) (*Process, error) {
 	started := make(chan error)
 	go p.run(started)
 	if err := <-started; err != nil {
+		if cfg.User != "" && errors.Is(err, os.ErrPermission) {
+			err = fmt.Errorf("the account %s must be able to run %s and to enter %s: %w", cfg.User, cfg.Path, cmp.Or(cfg.Dir, "."), err)
+		}
 		return nil, fmt.Errorf("start %s: %w", p.name, err)
 	}
 	if cfg.Ready == nil {

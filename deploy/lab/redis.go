@@ -16,9 +16,9 @@ type RedisConfig struct {
 
 	// Settings are the lines of a redis.conf: "appendonly": "yes". They add to
 	// and override the defaults: one port of the loopback interface, nothing
-	// kept on disk. A value of several lines makes several directives of one
-	// name; an empty value is Redis' "". The value of requirepass is the
-	// password itself, without quotes.
+	// kept on disk, a random password. A value of several lines makes several
+	// directives of one name; an empty value is Redis' "". The value of
+	// requirepass is the password itself, without quotes.
 	Settings map[string]string
 
 	// Dir is where Redis keeps its files; it is made when it does not exist.
@@ -39,12 +39,17 @@ func RedisBinaries() []string {
 }
 
 // StartRedis starts a Redis server and waits until it has loaded its data and
-// answers. The error is ErrNotInstalled without the binary, and holds the
-// server's own words when it refuses its settings.
+// answers. It lets nobody in without the password in [Server.URL]. When root
+// starts it, it runs as redis. The error is ErrNotInstalled without the binary,
+// and holds the server's own words when it refuses its settings.
 func StartRedis(ctx context.Context, cfg RedisConfig) (*Server, error) {
 	path, err := lookServer(cmp.Or(cfg.Binary, redisServer), "redis-server", "redis")
 	if err != nil {
 		return nil, err
+	}
+	account, err := unprivileged(redisAccount)
+	if err != nil {
+		return nil, fmt.Errorf("start Redis: %w", err)
 	}
 	settings := map[string]string{
 		"bind":           "127.0.0.1",
@@ -59,14 +64,14 @@ func StartRedis(ctx context.Context, cfg RedisConfig) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	password := settings["requirepass"]
+	_, acl := settings["user"]
+	_, file := settings["aclfile"]
+	password := cmp.Or(settings["requirepass"], newPassword())
+	settings["requirepass"] = password
 
-	e := engine{host: dialHost(settings["bind"]), port: port}
+	e := engine{host: dialHost(settings["bind"]), port: port, account: account}
 	e.url = func(addr string) string {
-		u := url.URL{Scheme: "redis", Host: addr}
-		if password != "" {
-			u.User = url.UserPassword("", password)
-		}
+		u := url.URL{Scheme: "redis", User: url.UserPassword("", password), Host: addr}
 		return u.String()
 	}
 	e.command = func(dir string, port int) ProcessConfig {
@@ -78,7 +83,7 @@ func StartRedis(ctx context.Context, cfg RedisConfig) (*Server, error) {
 			Stdin: strings.NewReader(redisConf(settings, port)),
 			Dir:   dir,
 			Ready: func(ctx context.Context, p *Process) error {
-				return pingRedis(ctx, hostPort(e.host, port), password, p.PID())
+				return pingRedis(ctx, hostPort(e.host, port), password, acl || file, p.PID())
 			},
 		}
 	}

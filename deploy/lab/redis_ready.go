@@ -17,9 +17,9 @@ const pingTimeout = time.Second
 
 // pingRedis asks the server at addr whether it serves, and whether it is
 // process pid: between the choice of a free port and its use somebody else's
-// Redis may have taken it, and would answer for ours. A server that lets nobody
-// in without credentials that we do not know counts as ready.
-func pingRedis(ctx context.Context, addr, password string, pid int) error {
+// Redis may have taken it, and would answer for ours. One whose ACL keeps the
+// default user out cannot be asked, and counts as ready.
+func pingRedis(ctx context.Context, addr, password string, acl bool, pid int) error {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
@@ -32,15 +32,14 @@ func pingRedis(ctx context.Context, addr, password string, pid int) error {
 	}
 	c := redisConn{conn, bufio.NewReader(conn)}
 
-	if password != "" {
-		if _, err := c.call("AUTH", password); err != nil {
-			return err
-		}
-	}
 	var refused redisError
-	switch reply, err := c.call("PING"); {
-	case errors.As(err, &refused) && strings.HasPrefix(string(refused), "NOAUTH"):
+	switch _, err := c.call("AUTH", password); {
+	case acl && errors.As(err, &refused) && strings.HasPrefix(string(refused), "WRONGPASS"):
 		return nil
+	case err != nil:
+		return err
+	}
+	switch reply, err := c.call("PING"); {
 	case err != nil: // LOADING, for one
 		return err
 	case reply != "PONG":

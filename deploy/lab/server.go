@@ -3,6 +3,8 @@ package lab
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +27,7 @@ type Server struct {
 // engine is what a kind of server adds to Server.
 type engine struct {
 	host    string                                      // to dial
+	account string                                      // that runs it and owns its directory; empty: ours
 	port    int                                         // to listen on; 0: any that is free
 	prepare func(ctx context.Context, dir string) error // before the first start; nil: nothing to do
 	command func(dir string, port int) ProcessConfig
@@ -45,9 +48,9 @@ var errStopped = errors.New("the server was stopped for good")
 func startServer(ctx context.Context, dir string, e engine) (_ *Server, err error) {
 	s := &Server{engine: e, dir: dir, temporary: dir == ""}
 	if s.temporary {
-		s.dir, err = tempDir()
-	} else if s.dir, err = filepath.Abs(dir); err == nil { // some servers change theirs
-		err = os.MkdirAll(s.dir, 0o700)
+		s.dir, err = tempDir(e.account)
+	} else {
+		s.dir, err = ownDir(dir)
 	}
 	if err != nil {
 		return nil, err
@@ -71,7 +74,24 @@ func startServer(ctx context.Context, dir string, e engine) (_ *Server, err erro
 	return s, nil
 }
 
+// ownDir makes a directory, with those above it, that only its owner may enter.
+func ownDir(dir string) (string, error) {
+	dir, err := filepath.Abs(dir) // some servers change theirs
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	return dir, os.Chmod(dir, 0o700)
+}
+
 func (s *Server) prepare(ctx context.Context) error {
+	if s.engine.account != "" {
+		if err := giveTo(s.engine.account, s.dir); err != nil {
+			return fmt.Errorf("prepare a directory for the server: %w", err)
+		}
+	}
 	if s.engine.prepare == nil {
 		return nil
 	}
@@ -83,7 +103,9 @@ func (s *Server) prepare(ctx context.Context) error {
 func (s *Server) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	process, err := StartProcess(ctx, s.engine.command(s.dir, s.port))
+	cfg := s.engine.command(s.dir, s.port)
+	cfg.User = s.engine.account
+	process, err := StartProcess(ctx, cfg)
 	if err == nil {
 		s.process = process
 	}
@@ -98,6 +120,16 @@ func (s *Server) Addr() string {
 // URL is the address with scheme and password, as clients take it. It never
 // changes.
 func (s *Server) URL() string { return s.engine.url(s.Addr()) }
+
+// Password is that of URL.
+func (s *Server) Password() string {
+	u, err := url.Parse(s.URL())
+	if err != nil {
+		return ""
+	}
+	password, _ := u.User.Password()
+	return password
+}
 
 // DSN is the address of a database as database/sql's drivers take it:
 // github.com/go-sql-driver/mysql's for MySQL, without options, and for PostgreSQL
@@ -171,7 +203,7 @@ func (s *Server) removeDir() error {
 	if !s.temporary {
 		return nil
 	}
-	return removeDir(s.dir)
+	return removeDir(filepath.Dir(s.dir))
 }
 
 func addressInUse(err error) bool {

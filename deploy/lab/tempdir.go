@@ -18,35 +18,48 @@ func dirPrefix() string {
 	return fmt.Sprintf("sagabench-lab-%08x-", crc32.ChecksumIEEE([]byte(host)))
 }
 
-// tempDir makes a directory that carries our process id, and removes those of
-// labs that died before they could.
-func tempDir() (string, error) {
+// dataDir is the directory of the server in a temporary one. Only the server's
+// account may enter it. What is around it is ours, and holds the secret file.
+const dataDir = "data"
+
+// tempDir makes a directory that carries our process id, with dataDir in it, and
+// removes those of labs that died before they could. Account has to pass through
+// it; "" is our own.
+func tempDir(account string) (string, error) {
 	sweep(os.TempDir())
 	dir, err := os.MkdirTemp("", fmt.Sprintf("%s%d-*", dirPrefix(), os.Getpid()))
+	if err == nil && account != "" {
+		err = os.Chmod(dir, 0o711)
+	}
+	data := filepath.Join(dir, dataDir)
+	if err == nil {
+		err = os.Mkdir(data, 0o700)
+	}
 	if err != nil {
 		return "", fmt.Errorf("make a directory for the server: %w", err)
 	}
-	return dir, nil
+	return data, nil
 }
 
-// sweep removes from parent the directories of labs whose process is gone. What
-// it cannot remove, another user's for one, stays.
+// sweep removes from parent the directories of labs whose process is gone. Only
+// what is ours: in a directory that all users share, the others are not to be
+// trusted with what they put there.
 func sweep(parent string) {
-	ours, err := filepath.Glob(filepath.Join(parent, dirPrefix()+"*-*"))
+	dirs, err := filepath.Glob(filepath.Join(parent, dirPrefix()+"*-*"))
 	if err != nil {
 		return
 	}
-	for _, dir := range ours {
+	for _, dir := range dirs {
 		owner, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), dirPrefix()), "-")
-		if pid, err := strconv.Atoi(owner); err == nil && pid > 0 && processGone(pid) {
+		if pid, err := strconv.Atoi(owner); err == nil && pid > 0 && processGone(pid) && isOwnDir(dir) {
 			_ = removeDir(dir)
 		}
 	}
 }
 
-// removeDir removes a server's directory with what the server, if it was
+// removeDir removes a temporary directory with what its server, if it was
 // killed, left outside of it.
 func removeDir(dir string) error {
-	forgetSharedMemory(dir)
+	forgetSharedMemory(filepath.Join(dir, dataDir))
 	return os.RemoveAll(dir)
 }

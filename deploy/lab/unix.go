@@ -41,13 +41,23 @@ func credential(account string) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
-// giveDir makes account the owner of dir.
-func giveDir(dir, account string) error {
+// giveTo makes account the owner of a file or directory.
+func giveTo(account, path string) error {
 	owner, err := credential(account)
 	if err != nil {
 		return err
 	}
-	return os.Chown(dir, int(owner.Uid), int(owner.Gid))
+	return os.Lchown(path, int(owner.Uid), int(owner.Gid))
+}
+
+// isOwnDir reports whether path is a directory, not a link to one, of our user.
+func isOwnDir(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && info.IsDir() && int(stat.Uid) == os.Geteuid()
 }
 
 // processGone reports whether no process has this id.

@@ -102,11 +102,13 @@ func monitor(t *testing.T, server *lab.Server) <-chan []string {
 	conn, err := net.Dial("tcp", server.Addr())
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
-	_, err = fmt.Fprint(conn, "MONITOR\r\n")
+	_, err = fmt.Fprintf(conn, "AUTH %s\r\nMONITOR\r\n", server.Password())
 	require.NoError(t, err)
 	lines := bufio.NewScanner(conn)
-	require.True(t, lines.Scan())
-	require.Equal(t, "+OK", lines.Text())
+	for range 2 {
+		require.True(t, lines.Scan())
+		require.Equal(t, "+OK", lines.Text())
+	}
 	calls := make(chan []string, 100)
 	go func() {
 		quoted := regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)

@@ -73,7 +73,7 @@ func ExampleBarrier_CallRedis() {
 		log.Fatal(err)
 	}
 	defer server.Stop()
-	rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: server.Password()})
 	defer rdb.Close()
 
 	reserve := barrier.NewScript(`

@@ -66,9 +66,9 @@ func sqlVault(t *testing.T, driver string, db *sql.DB, table string) vault {
 func redisVault(t *testing.T) vault {
 	t.Helper()
 	server := lab.TestRedis(t, lab.RedisConfig{})
-	v9 := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	v9 := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: server.Password()})
 	t.Cleanup(func() { v9.Close() })
-	v8 := redisv8.NewClient(&redisv8.Options{Addr: server.Addr()})
+	v8 := redisv8.NewClient(&redisv8.Options{Addr: server.Addr(), Password: server.Password()})
 	t.Cleanup(func() { v8.Close() })
 	const key = "vault"
 	require.NoError(t, v9.Set(t.Context(), key, 100, 0).Err())

@@ -58,7 +58,7 @@ func TestCapacity_FindsARate(t *testing.T) {
 		made++
 	}
 	require.Len(t, steps, made, "a histogram of each")
-	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: server.Password()})
 	defer client.Close()
 	require.Zero(t, client.DBSize(t.Context()).Val(), "the keys of the search are gone")
 

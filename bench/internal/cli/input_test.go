@@ -61,7 +61,7 @@ func TestMain_RefusesWrongInput(t *testing.T) {
 		"no CREATE, MySQL":       {[]string{"run", asClerk(mysqlKind, mysql, "topsecret", "")}, "", "the user needs CREATE, SELECT, INSERT, UPDATE and DELETE on the database, and for bench run DROP"},
 		"no CREATE, PostgreSQL":  {[]string{"run", asClerk(postgresKind, postgres, "topsecret", "postgres")}, "", "the user needs CREATE on the database"},
 		"no CREATE, serve":       {[]string{asClerk(mysqlKind, mysql, "topsecret", "theirs"), "--listen", "127.0.0.1:0"}, "", "the user needs CREATE"},
-		"no database":            {[]string{"run", "postgres://postgres@" + postgres.Addr() + "/not_there?sslmode=disable"}, "", `database "not_there" does not exist`},
+		"no database":            {[]string{"run", postgresKind.login(postgres, "postgres", postgres.Password(), "not_there", "sslmode=disable")}, "", `database "not_there" does not exist`},
 		"no user":                {[]string{"run", "mysql://" + mysql.Addr() + "/"}, "", "user: there is none"},
 		"no server said, MySQL":  {[]string{"run", "mysql"}, "", "mysql: which server? Set mysql.url"},
 		"no server said, Postgr": {[]string{"serve", "postgres"}, "", "postgres: which server? Set postgres.url"},

@@ -87,7 +87,7 @@ func TestLua_OfAServerThatIsNotOurs(t *testing.T) {
 		"user": "bench on >word ~b*:* -@all +ping +select +info +time +script|load +evalsha +get +set +setnx +del" +
 			" +getrange +setrange +pexpire +pexpireat +pttl +scan +zadd +zrem +zscore +zscan +zcount +zrange +zrangebyscore +unlink",
 	}})
-	theirs := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	theirs := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: server.Password()})
 	defer theirs.Close()
 	require.NoError(t, theirs.Set(t.Context(), "theirs", "x", 0).Err())
 	p := newProgram(t)

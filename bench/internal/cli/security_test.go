@@ -110,7 +110,7 @@ func TestServe_LogsNoSecrets(t *testing.T) {
 func TestRun_LeavesOthersAlone(t *testing.T) {
 	t.Parallel()
 	server := lab.TestRedis(t, lab.RedisConfig{})
-	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: server.Password()})
 	defer client.Close()
 	others := map[string]string{"other": "1", "saga2:{0}:x": "2", "b1234567:{0}:x": "3", "saga": "4"}
 	for key, value := range others {
@@ -193,11 +193,12 @@ func TestCoordinator_SpeaksTLSWithRedis(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	certificate, key := selfSigned(t, dir)
+	handOver(t, dir, "redis")
 	port := freePort(t)
-	lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{
+	server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{
 		"tls-port": strconv.Itoa(port), "tls-cert-file": certificate, "tls-key-file": key, "tls-auth-clients": "no",
 	}})
-	url := "rediss://127.0.0.1:" + strconv.Itoa(port)
+	url := "rediss://:" + server.Password() + "@127.0.0.1:" + strconv.Itoa(port)
 
 	stranger := newProgram(t).run("check", url)
 	require.Equal(t, exitError, stranger.code)

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -25,7 +27,6 @@ type sqlKind struct {
 	driver string // of database/sql
 	mu     sync.Mutex
 	shared *lab.Server
-	dir    string // of its rules
 }
 
 var (
@@ -58,8 +59,8 @@ func (k *sqlKind) own(t *testing.T, settings map[string]string) *lab.Server {
 	return server
 }
 
-// server is the shared one. It does not wait for the disk, and asks all but the
-// admin for a password. Its clerk's is topsecret, and may do nothing.
+// server is the shared one. It does not wait for the disk. Its clerk's password is
+// topsecret, and the clerk may do nothing.
 func (k *sqlKind) server(t *testing.T) *lab.Server {
 	t.Helper()
 	k.mu.Lock()
@@ -70,10 +71,7 @@ func (k *sqlKind) server(t *testing.T) *lab.Server {
 	settings, clerk := map[string]string{"innodb_flush_method": "nosync"}, "CREATE USER clerk IDENTIFIED BY 'topsecret'"
 	if k == postgresKind {
 		clerk = "CREATE ROLE clerk LOGIN PASSWORD 'topsecret'"
-		var err error
-		k.dir, err = os.MkdirTemp("", "sagabench-cli-")
-		require.NoError(t, err)
-		settings = map[string]string{"fsync": "off", "hba_file": askForPasswords(t, k.dir, "host")}
+		settings = map[string]string{"fsync": "off"}
 	}
 	server, err := k.start(context.WithoutCancel(t.Context()), settings)
 	require.NoError(t, err)
@@ -88,9 +86,6 @@ func stopServers() {
 			if err := k.shared.Stop(); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 			}
-		}
-		if k.dir != "" {
-			os.RemoveAll(k.dir)
 		}
 	}
 }
@@ -138,13 +133,31 @@ func (k *sqlKind) login(server *lab.Server, user, password, database, options st
 	return u.String()
 }
 
-// askForPasswords writes rules by which PostgreSQL asks all but the admin for a
-// password, over connections of a kind: host or hostssl.
-func askForPasswords(t *testing.T, dir, kind string) (file string) {
+// askForTLS writes rules by which PostgreSQL asks all but the admin for TLS.
+func askForTLS(t *testing.T, dir string) (file string) {
 	t.Helper()
 	file = filepath.Join(dir, "pg_hba.conf")
-	require.NoError(t, os.WriteFile(file, []byte("host all postgres all trust\n"+kind+" all all all scram-sha-256\n"), 0o644))
+	require.NoError(t, os.WriteFile(file, []byte("host all postgres all scram-sha-256\nhostssl all all all scram-sha-256\n"), 0o644))
 	return file
+}
+
+// handOver lets a server read the files in a directory of the test's: root runs it
+// as an account.
+func handOver(t *testing.T, dir, account string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return
+	}
+	found, err := user.Lookup(account)
+	require.NoError(t, err)
+	uid, err := strconv.Atoi(found.Uid)
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o711))
+	paths, err := filepath.Glob(filepath.Join(dir, "*"))
+	require.NoError(t, err)
+	for _, path := range append(paths, dir) {
+		require.NoError(t, os.Chown(path, uid, -1))
+	}
 }
 
 // plain is the option that does without TLS.

@@ -89,16 +89,18 @@ func TestDocumentation_TheSQLUsers_CanDoAllThatIsNeeded(t *testing.T) {
 	})
 }
 
-// withTLS starts a server that asks all but the admin for TLS and a password.
+// withTLS starts a server that asks all but the admin for TLS.
 func (k *sqlKind) withTLS(t *testing.T) (server *lab.Server, certificate string) {
 	t.Helper()
 	dir := t.TempDir()
 	certificate, key := selfSigned(t, dir)
+	rules := askForTLS(t, dir)
+	handOver(t, dir, k.name)
 	if k == mysqlKind {
 		return k.own(t, map[string]string{"ssl_cert": certificate, "ssl_key": key}), certificate
 	}
 	return k.own(t, map[string]string{
-		"ssl": "on", "ssl_cert_file": certificate, "ssl_key_file": key, "hba_file": askForPasswords(t, dir, "hostssl"),
+		"ssl": "on", "ssl_cert_file": certificate, "ssl_key_file": key, "hba_file": rules,
 	}), certificate
 }
 

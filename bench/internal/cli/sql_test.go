@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,6 +20,7 @@ import (
 func TestRun_OnASQLServer_HasItsCosts(t *testing.T) {
 	forEachSQL(t, func(t *testing.T, k *sqlKind) {
 		places := t.TempDir()
+		handOver(t, places, k.name) // every server's account passes through it
 		p := newProgram(t, "TMPDIR="+places)
 		got := p.run("run", k.name, "--start", "--json", "--duration", "1500ms", "--warmup", "1200ms", "--in-flight", "16")
 		require.Equal(t, exitOK, got.code, got.stderr+got.stdout)
@@ -63,8 +65,10 @@ func TestRun_SetsWhatItStarts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := newProgram(t).run("run", name, "--start", "--set", set, "--json", "--duration", "300ms", "--warmup", "100ms")
+			p := newProgram(t)
+			got := p.run("run", name, "--start", "--set", set, "--json", "--duration", "300ms", "--warmup", "100ms")
 			require.Equal(t, exitOK, got.code, got.stderr+got.stdout)
+			p.requireNoPassword(got)
 			var s report.Summary
 			require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
 			require.Equal(t, "D2", s.Run.Store.Durability)
@@ -73,6 +77,23 @@ func TestRun_SetsWhatItStarts(t *testing.T) {
 			require.Contains(t, s.Run.Command, "--set "+set)
 		})
 	}
+}
+
+// requireNoPassword looks in what was written and printed for the random password
+// of a server that was started.
+func (p program) requireNoPassword(got outcome) {
+	p.t.Helper()
+	password := regexp.MustCompile(`[A-Z2-7]{26}`)
+	require.NotRegexp(p.t, password, got.stdout+got.stderr)
+	err := filepath.WalkDir(p.dir, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			var content []byte
+			content, err = os.ReadFile(path)
+			require.NotRegexp(p.t, password, string(content), path)
+		}
+		return err
+	})
+	require.NoError(p.t, err)
 }
 
 // A run on somebody's server leaves nothing there, however it ends, and is nowhere

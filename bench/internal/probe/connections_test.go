@@ -12,7 +12,7 @@ import (
 // connect is one connection more to a Redis, if it lets it in.
 func connect(t *testing.T, server *lab.Server) error {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: server.Addr(), PoolSize: 1, MaxRetries: -1})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: server.Password(), PoolSize: 1, MaxRetries: -1})
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	return client.Ping(t.Context()).Err()
 }

@@ -122,7 +122,7 @@ func TestUsage_ProbeAloneCostsRedisNothing(t *testing.T) {
 func TestUsage_CallsAreUnknownWhenNobodySaysWhatScriptsCall(t *testing.T) {
 	t.Parallel()
 	server := lab.TestRedis(t, lab.RedisConfig{})
-	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: server.Password()})
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	cfg := Default()
 	cfg.Store = redisAt(server)
@@ -134,7 +134,7 @@ func TestUsage_CallsAreUnknownWhenNobodySaysWhatScriptsCall(t *testing.T) {
 func TestUsage_MemoryIsUnknownWhenKeysWentAway(t *testing.T) {
 	t.Parallel()
 	server := lab.TestRedis(t, lab.RedisConfig{})
-	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: server.Password()})
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	cfg := Default()
 	cfg.Store = redisAt(server)

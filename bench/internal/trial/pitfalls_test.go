@@ -192,7 +192,7 @@ func onRedis(t *testing.T) (target open.Target, s store.Store, client *redis.Cli
 	s, err = target.Open(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	client = redis.NewClient(&redis.Options{Addr: started.Addr()})
+	client = redis.NewClient(&redis.Options{Addr: started.Addr(), Password: started.Password()})
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	return target, s, client
 }
