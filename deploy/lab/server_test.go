@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -75,6 +76,49 @@ func TestSweep_RemovesOnlyWhatDeadLabsOfThisHostLeft(t *testing.T) {
 	for _, dir := range kept {
 		require.DirExists(t, dir)
 	}
+}
+
+// Whoever may write to the directory that all share can put what looks like ours
+// there.
+func TestSweep_LeavesAloneWhatOthersMade(t *testing.T) {
+	t.Parallel()
+	ended := exec.Command("/bin/true")
+	require.NoError(t, ended.Run())
+	parent, elsewhere := t.TempDir(), t.TempDir()
+	precious := filepath.Join(elsewhere, "precious")
+	require.NoError(t, os.WriteFile(precious, nil, 0o600))
+	stale := filepath.Join(parent, dirPrefix()+strconv.Itoa(ended.Process.Pid)+"-")
+	require.NoError(t, os.Symlink(elsewhere, stale+"link"))
+	planted := 1
+	if os.Geteuid() == 0 { // or there are no others to be
+		planted++
+		const nobody = 65534
+		require.NoError(t, os.MkdirAll(filepath.Join(stale+"1", dataDir), 0o700))
+		require.NoError(t, os.Symlink("/dev/zero", filepath.Join(stale+"1", dataDir, "postmaster.pid")))
+		require.NoError(t, os.Chown(stale+"1", nobody, nobody))
+	}
+	sweep(parent)
+	require.FileExists(t, precious)
+	left, err := os.ReadDir(parent)
+	require.NoError(t, err)
+	require.Len(t, left, planted)
+}
+
+// The files that a server writes are its account's, and may be anything.
+func TestLine_ReadsTheBeginningOfPlainFilesOnly(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	require.NoError(t, os.WriteFile(path("plain"), []byte("one\n two \n"), 0o600))
+	require.Equal(t, "two", line(path("plain"), 2))
+	require.Empty(t, line(path("plain"), 9))
+
+	require.NoError(t, os.WriteFile(path("long"), []byte(strings.Repeat("x", lineBytes)+"\nsecond\n"), 0o600))
+	require.Empty(t, line(path("long"), 2))
+	require.NoError(t, os.Symlink(path("plain"), path("link")))
+	require.Empty(t, line(path("link"), 2))
+	require.NoError(t, syscall.Mkfifo(path("pipe"), 0o600))
+	require.Empty(t, line(path("pipe"), 1), "without waiting for a writer")
 }
 
 func TestWatchdog_KillsTheProcess_OnceItsStarterIsGone(t *testing.T) {

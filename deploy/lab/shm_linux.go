@@ -18,7 +18,8 @@ func forgetSharedMemory(dir string) {
 	}
 	var segment unix.SysvShmDesc
 	_, err := unix.SysvShmCtl(id, unix.IPC_STAT, &segment)
-	if err == nil && uint32(segment.Perm.Key) == uint32(key) && segment.Nattch == 0 {
-		_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) // only its owner may
+	owner, known := ownerOf(dir)
+	if err == nil && known && segment.Perm.Uid == owner && uint32(segment.Perm.Key) == uint32(key) && segment.Nattch == 0 {
+		_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) // root, or its owner
 	}
 }

@@ -52,12 +52,21 @@ func giveTo(account, path string) error {
 
 // isOwnDir reports whether path is a directory, not a link to one, of our user.
 func isOwnDir(path string) bool {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return false
+	uid, ok := ownerOf(path)
+	return ok && int(uid) == os.Geteuid()
+}
+
+// ownerOf is the user who owns a directory; of anything else it is not known.
+func ownerOf(dir string) (uid uint32, known bool) {
+	info, err := os.Lstat(dir)
+	if err != nil || !info.IsDir() {
+		return 0, false
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	return ok && info.IsDir() && int(stat.Uid) == os.Geteuid()
+	if !ok {
+		return 0, false
+	}
+	return stat.Uid, true
 }
 
 // processGone reports whether no process has this id.
