@@ -11,6 +11,34 @@ type Settings struct {
 	Values     map[string]string // the settings that decide speed and safety, by the engine's own names
 }
 
+// LossWindow is the entry of Values that says how much time before a crash is lost
+// in class D2, as a duration, where the engine's settings say it.
+const LossWindow = "loss_window"
+
+// FileSystem is the entry of Values that names the file system of the engine's
+// files, where that is known.
+const FileSystem = "file_system"
+
+// On records the file system of the engine's files. Those in memory are gone after
+// a restart of the machine, however often they were synced.
+func (s Settings) On(fileSystem string, inMemory bool) Settings {
+	if fileSystem != "" {
+		s.Values[FileSystem] = fileSystem
+	}
+	if inMemory {
+		s.Durability = D0
+	}
+	return s
+}
+
+// Meaning says in a few words what a crash costs.
+func (s Settings) Meaning() string {
+	if window := s.Values[LossWindow]; s.Durability == D2 && window != "" {
+		return "about the last " + window + " at risk"
+	}
+	return s.Durability.Meaning()
+}
+
 // Durability is what an acknowledged write survives. Results of different
 // classes compare unlike promises.
 type Durability int
@@ -18,8 +46,8 @@ type Durability int
 // The durability classes.
 const (
 	D0 Durability = iota // nothing is on disk: a restart loses everything
-	D1                   // snapshots only: a crash loses all since the last
-	D2                   // a crash loses about the last second
+	D1                   // a crash loses all since the last snapshot, or what the kernel had not written yet
+	D2                   // a crash loses the last moments: a second, unless LossWindow says otherwise
 	D3                   // every acknowledged write was fsynced: a crash loses none
 	D4                   // D3, and on a second machine: the loss of a machine loses none
 )
@@ -33,7 +61,7 @@ func (d Durability) Meaning() string {
 	case D0:
 		return "nothing on disk"
 	case D1:
-		return "snapshots only"
+		return "all since the last snapshot, or the last that the kernel wrote, at risk"
 	case D2:
 		return "about the last second at risk"
 	case D3:

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"sagabench/internal/filesystem"
 )
 
 // dirPrefix starts the names of our temporary directories on this host:
@@ -22,12 +24,28 @@ func dirPrefix() string {
 // account may enter it. What is around it is ours, and holds the secret file.
 const dataDir = "data"
 
+// tempParent is where temporary directories are made: where the system has them,
+// unless that is in memory. Systems have another place, for files that survive a
+// restart. Without a disk it is memory all the same.
+func tempParent() string {
+	const lasting = "/var/tmp"
+	usual := os.TempDir()
+	info, err := os.Stat(lasting)
+	if err == nil && info.IsDir() && inMemory(usual) && !inMemory(lasting) {
+		return lasting
+	}
+	return usual
+}
+
+func inMemory(dir string) bool { return filesystem.InMemory(filesystem.Of(dir)) }
+
 // tempDir makes a directory that carries our process id, with dataDir in it, and
 // removes those of labs that died before they could. Account has to pass through
 // it; "" is our own.
 func tempDir(account string) (string, error) {
-	sweep(os.TempDir())
-	dir, err := os.MkdirTemp("", fmt.Sprintf("%s%d-*", dirPrefix(), os.Getpid()))
+	parent := tempParent()
+	sweep(parent)
+	dir, err := os.MkdirTemp(parent, fmt.Sprintf("%s%d-*", dirPrefix(), os.Getpid()))
 	if err == nil && account != "" {
 		err = os.Chmod(dir, 0o711)
 	}

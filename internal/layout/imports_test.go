@@ -25,7 +25,7 @@ var rules = []struct {
 	{"store/storetest", []string{"store"}, "the suite knows only the contract"},
 	{"store/groupcommit", []string{"store"}, "batching knows no engine"},
 	{"store/redisstore", []string{"store", "lua"}, "a backend knows the contract"},
-	{"store/pebblestore", []string{"store"}, "a backend knows the contract"},
+	{"store/pebblestore", []string{"store", "internal/filesystem"}, "a backend knows the contract"},
 	{"store/sqlstore", []string{"store"}, "a backend knows the contract"},
 	{"store/open", []string{"store", "store/"}, "the one package that knows all backends"},
 	{"lua", nil, "scripts are text"},
@@ -34,7 +34,8 @@ var rules = []struct {
 	{"saga/webui", []string{"saga", "store", "internal/secret"}, "the page knows the coordinator, and no engine"},
 	{"saga/httpapi", []string{"saga", "store"}, "the wire format knows the coordinator, and no engine"},
 	{"saga/barrier", nil, "participants link it, and they run no coordinator"},
-	{"deploy/lab", nil, "it starts servers and knows nothing of what they are for"},
+	{"deploy/lab", []string{"internal/filesystem"}, "it starts servers and knows nothing of what they are for"},
+	{"internal/filesystem", nil, "it asks the kernel"},
 	{"internal/document", nil, "it lays out what others found"},
 	{"internal/fill", []string{"saga", "store"}, "it fills any store, and knows no engine"},
 	{"internal/secret", nil, "a secret is text"},
@@ -48,7 +49,7 @@ var rules = []struct {
 	{"bench/internal/capacity", []string{"bench/internal/report", "bench/internal/stats", "internal/document"}, "it decides what to measure next; others send the load"},
 	{"bench/internal/compare", []string{"bench/internal/report", "bench/internal/stats", "internal/document"}, "it works on results, and runs nothing"},
 	{"bench/internal/plan", []string{"bench/internal/report", "bench/internal/stats", "bench/internal/usl", "internal/document", "store"}, "it works on results, and runs nothing"},
-	{"bench/internal/", []string{"store", "store/open", "saga", "saga/httpapi", "saga/webui", "lua", "deploy/lab", "internal/document", "internal/fill", "internal/secret", "bench/internal/", "store/groupcommit"}, "only the command line reads the configuration"},
+	{"bench/internal/", []string{"store", "store/open", "saga", "saga/httpapi", "saga/webui", "lua", "deploy/lab", "internal/document", "internal/filesystem", "internal/fill", "internal/secret", "bench/internal/", "store/groupcommit"}, "only the command line reads the configuration"},
 	{"bench", []string{"bench/internal/cli"}, "main hands its arguments on"},
 }
 

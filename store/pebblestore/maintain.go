@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"sagabench/internal/filesystem"
 	"sagabench/store"
 )
 
@@ -22,7 +23,7 @@ func (s *Store) Settings(ctx context.Context) (store.Settings, error) {
 	if s.cfg.Sync {
 		durability = store.D3
 	}
-	return store.Settings{
+	settings := store.Settings{
 		Driver:     "pebble",
 		Version:    version(),
 		Durability: durability,
@@ -33,7 +34,9 @@ func (s *Store) Settings(ctx context.Context) (store.Settings, error) {
 			"cache_bytes":    strconv.Itoa(cacheBytes),
 			"format":         s.db.FormatMajorVersion().String(),
 		},
-	}, nil
+	}
+	disk := filesystem.Of(s.cfg.Dir)
+	return settings.On(disk, filesystem.InMemory(disk)), nil
 }
 
 // version is that of the pebble module in this binary.

@@ -188,18 +188,25 @@ func TestApply_OutOfMemoryWritesNothing(t *testing.T) {
 
 func TestSettings_ReadsTheDurabilityClass(t *testing.T) {
 	t.Parallel()
-	for want, settings := range map[store.Durability]map[string]string{
-		store.D0: {},
-		store.D1: {"save": "900 1"},
-		store.D2: {"appendonly": "yes", "appendfsync": "everysec"},
-		store.D3: {"appendonly": "yes", "appendfsync": "always"},
+	for _, tt := range []struct {
+		want     store.Durability
+		settings map[string]string
+	}{
+		{store.D0, nil},
+		{store.D1, map[string]string{"save": "900 1"}},
+		{store.D1, map[string]string{"appendonly": "yes", "appendfsync": "no"}},
+		{store.D2, map[string]string{"appendonly": "yes", "appendfsync": "everysec"}},
+		{store.D3, map[string]string{"appendonly": "yes", "appendfsync": "always"}},
+		{store.D1, map[string]string{"appendonly": "yes", "appendfsync": "everysec", "no-appendfsync-on-rewrite": "yes"}},
+		{store.D1, map[string]string{"appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "yes"}},
 	} {
-		t.Run(want.String(), func(t *testing.T) {
-			s := open(t, testConfig(lab.TestRedis(t, lab.RedisConfig{Settings: settings})))
+		t.Run(fmt.Sprint(tt.want, tt.settings), func(t *testing.T) {
+			t.Parallel()
+			s := open(t, testConfig(lab.TestRedis(t, lab.RedisConfig{Settings: tt.settings})))
 			defer s.Close()
 			got, err := s.Settings(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, want, got.Durability, got.Values)
+			require.Equal(t, tt.want, got.Durability, got.Values)
 		})
 	}
 }
@@ -214,7 +221,7 @@ func TestSettings_WithoutTheRightToConfig(t *testing.T) {
 	got, err := s.Settings(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, unreadable, got.Values["appendfsync"])
-	require.Equal(t, store.D2, got.Durability, "the lower class when it is not known")
+	require.Equal(t, store.D1, got.Durability, "the lower class when it is not known")
 }
 
 func TestWipe_LeavesOtherKeysAlone(t *testing.T) {

@@ -32,7 +32,7 @@ func (s *Store) Settings(ctx context.Context) (store.Settings, error) {
 		"mem_allocator":    info["mem_allocator"],
 		"role":             info["role"],
 	}
-	for _, name := range []string{"appendonly", "appendfsync", "save", "io-threads"} {
+	for _, name := range []string{"appendonly", "appendfsync", "no-appendfsync-on-rewrite", "save", "io-threads"} {
 		found, err := s.client.ConfigGet(ctx, name).Result()
 		switch value, known := found[name]; {
 		case err != nil && !isReply(err):
@@ -46,21 +46,22 @@ func (s *Store) Settings(ctx context.Context) (store.Settings, error) {
 	return store.Settings{
 		Driver:     "redis",
 		Version:    info["redis_version"],
-		Durability: durability(info["aof_enabled"] == "1", values["appendfsync"], values["save"]),
+		Durability: durability(info["aof_enabled"] == "1", values),
 		Values:     values,
 	}, nil
 }
 
-func durability(aof bool, appendfsync, save string) store.Durability {
+func durability(aof bool, values map[string]string) store.Durability {
+	appendfsync, save := values["appendfsync"], values["save"]
 	switch {
+	case aof && values["no-appendfsync-on-rewrite"] != "no":
+		return store.D1 // no fsync for as long as a rewrite or a snapshot takes
 	case aof && appendfsync == "always":
 		return store.D3
-	case aof && appendfsync == "no":
-		return store.D1 // whenever the kernel likes: nothing about a second can be promised
-	case aof:
+	case aof && appendfsync == "everysec":
 		return store.D2
-	case save != "" && save != unreadable:
-		return store.D1
+	case aof, save != "" && save != unreadable:
+		return store.D1 // whenever the kernel likes, or at the next snapshot
 	default:
 		return store.D0
 	}

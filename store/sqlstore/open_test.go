@@ -148,15 +148,16 @@ func TestSettings_ReadTheDurabilityClass(t *testing.T) {
 	type values = map[string]string
 	require.Equal(t, store.D3, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", "log_bin": "OFF"}))
 	require.Equal(t, store.D3, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", "log_bin": "ON", "sync_binlog": "1"}))
-	require.Equal(t, store.D2, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", "log_bin": "ON", "sync_binlog": "0"}))
+	require.Equal(t, store.D1, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", "log_bin": "ON", "sync_binlog": "0"}))
+	require.Equal(t, store.D1, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", "log_bin": "ON", "sync_binlog": "100"}))
 	require.Equal(t, store.D2, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "2", "log_bin": "OFF"}))
 	require.Equal(t, store.D2, mysqlDurability(values{}), "the lower class when it is not known")
 	require.Equal(t, store.D1, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", "innodb_flush_method": "nosync"}))
 	require.Equal(t, store.D1, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", "innodb_flush_method": "littlesync"}))
 	require.Equal(t, store.D1, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", redoLog: "OFF"}))
 	require.Equal(t, store.D3, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", redoLog: "ON", "innodb_doublewrite": "DETECT_AND_RECOVER"}))
-	require.Equal(t, store.D2, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", redoLog: "ON", "innodb_doublewrite": "DETECT_ONLY"}))
-	require.Equal(t, store.D2, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", "innodb_doublewrite": "OFF"}))
+	require.Equal(t, store.D1, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", redoLog: "ON", "innodb_doublewrite": "DETECT_ONLY"}))
+	require.Equal(t, store.D1, mysqlDurability(values{"innodb_flush_log_at_trx_commit": "1", "innodb_doublewrite": "OFF"}))
 
 	pg := func(fsync, commit, pages, standbys string) store.Durability {
 		return postgresDurability(values{
@@ -167,7 +168,7 @@ func TestSettings_ReadTheDurabilityClass(t *testing.T) {
 	require.Equal(t, store.D3, pg("on", "local", "on", "*"))
 	require.Equal(t, store.D4, pg("on", "on", "on", "*"))
 	require.Equal(t, store.D2, pg("on", "off", "on", "*"))
-	require.Equal(t, store.D2, pg("on", "on", "off", ""))
+	require.Equal(t, store.D1, pg("on", "on", "off", ""))
 	require.Equal(t, store.D1, pg("off", "on", "on", ""))
 
 	for _, k := range kinds {
@@ -181,4 +182,20 @@ func TestSettings_ReadTheDurabilityClass(t *testing.T) {
 			require.Equal(t, "ON", got.Values[redoLog])
 		}
 	}
+}
+
+// What is lost of the class D2 is what the server's own settings say.
+func TestSettings_ReadHowMuchMayBeLost(t *testing.T) {
+	forEach(t, func(t *testing.T, k *kind) {
+		settings, name, want := map[string]string{"innodb_flush_log_at_trx_commit": "2", "innodb_flush_log_at_timeout": "7"}, "innodb_flush_log_at_timeout", "7s"
+		if k.name == "postgres" {
+			settings, name, want = map[string]string{"synchronous_commit": "off", "wal_writer_delay": "1000ms"}, "wal_writer_delay", "3s"
+		}
+		s := open(t, configOf(k.own(t, settings)))
+		got, err := s.Settings(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, store.D2, got.Durability)
+		require.NotEmpty(t, got.Values[name])
+		require.Equal(t, "about the last "+want+" at risk", got.Meaning())
+	})
 }

@@ -2,6 +2,8 @@ package sqlstore
 
 import (
 	"maps"
+	"strconv"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -26,10 +28,18 @@ func valuesOf(query *gorm.DB) (map[string]string, error) {
 	return values, rows.Err()
 }
 
+// withLossWindow says how much the class D2 may lose: a setting, in units.
+func withLossWindow(s store.Settings, name string, unit time.Duration) store.Settings {
+	if n, err := strconv.Atoi(s.Values[name]); err == nil && n > 0 && s.Durability == store.D2 {
+		s.Values[store.LossWindow] = (time.Duration(n) * unit).String()
+	}
+	return s
+}
+
 func (d *mysqlDialect) settings(db *gorm.DB) (store.Settings, error) {
 	values, err := valuesOf(db.Raw("SHOW GLOBAL VARIABLES WHERE Variable_name IN ?", []string{
 		"innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "innodb_flush_method", "innodb_doublewrite",
-		"innodb_buffer_pool_size", "innodb_log_writer_threads",
+		"innodb_flush_log_at_timeout", "innodb_buffer_pool_size", "innodb_log_writer_threads",
 	}))
 	if err != nil {
 		return store.Settings{}, err
@@ -40,12 +50,13 @@ func (d *mysqlDialect) settings(db *gorm.DB) (store.Settings, error) {
 		return store.Settings{}, err
 	}
 	maps.Copy(values, redo)
-	return store.Settings{
+	settings := store.Settings{
 		Driver:     "mysql",
 		Version:    d.version,
 		Durability: mysqlDurability(values),
 		Values:     values,
-	}, nil
+	}
+	return withLossWindow(settings, "innodb_flush_log_at_timeout", time.Second), nil
 }
 
 const redoLog = "Innodb_redo_log_enabled"
@@ -58,12 +69,12 @@ func mysqlDurability(values map[string]string) store.Durability {
 		return store.D1 // whenever the kernel likes: nothing about a second can be promised
 	case values[redoLog] == "OFF":
 		return store.D1 // the tables may be of no use after a crash
+	case values["log_bin"] == "ON" && values["sync_binlog"] != "1":
+		return store.D1 // what the binlog does not have is rolled back, and the kernel writes it, or a number of commits
+	case values["innodb_doublewrite"] == "OFF", values["innodb_doublewrite"] == "DETECT_ONLY":
+		return store.D1 // a page that was half-written cannot be repaired, whatever its age
 	case values["innodb_flush_log_at_trx_commit"] != "1":
 		return store.D2
-	case values["log_bin"] == "ON" && values["sync_binlog"] != "1":
-		return store.D2 // what the binlog does not have is rolled back after a crash
-	case values["innodb_doublewrite"] == "OFF", values["innodb_doublewrite"] == "DETECT_ONLY":
-		return store.D2 // a page that was half-written cannot be repaired
 	default:
 		return store.D3
 	}
@@ -72,29 +83,31 @@ func mysqlDurability(values map[string]string) store.Durability {
 func (d *postgresDialect) settings(db *gorm.DB) (store.Settings, error) {
 	values, err := valuesOf(db.Raw("SELECT name, setting FROM pg_settings WHERE name IN ?", []string{
 		"server_version", "synchronous_commit", "fsync", "full_page_writes", "synchronous_standby_names",
-		"wal_sync_method", "shared_buffers",
+		"wal_sync_method", "wal_writer_delay", "shared_buffers",
 	}))
 	if err != nil {
 		return store.Settings{}, err
 	}
 	version := values["server_version"]
 	delete(values, "server_version")
-	return store.Settings{
+	settings := store.Settings{
 		Driver:     "postgres",
 		Version:    version,
 		Durability: postgresDurability(values),
 		Values:     values,
-	}, nil
+	}
+	// Three rounds of its writer: https://www.postgresql.org/docs/current/wal-async-commit.html
+	return withLossWindow(settings, "wal_writer_delay", 3*time.Millisecond), nil
 }
 
 func postgresDurability(values map[string]string) store.Durability {
 	switch commit := values["synchronous_commit"]; {
 	case values["fsync"] != "on":
 		return store.D1 // whenever the kernel likes: nothing about a second can be promised
+	case values["full_page_writes"] != "on":
+		return store.D1 // a page that was half-written cannot be repaired, whatever its age
 	case commit == "off":
 		return store.D2
-	case values["full_page_writes"] != "on":
-		return store.D2 // a page that was half-written cannot be repaired
 	case values["synchronous_standby_names"] != "" && (commit == "on" || commit == "remote_apply"):
 		return store.D4
 	default:

@@ -305,7 +305,7 @@ func (r *luaRun) trial(ctx context.Context, s *luaServer) (report.Summary, error
 	cfg.Load.Rate, cfg.Load.Duration, cfg.Load.Warmup = load.Profile{}, r.trialLength(), r.trialLength()/3
 	cfg.Status = r.progress.status
 	if s.lab != nil {
-		cfg.StorePID = s.lab.PID()
+		cfg.StorePID, cfg.StoreDir = s.lab.PID(), s.lab.Dir()
 	}
 	child, err := r.child(open.Redis)
 	if err != nil {

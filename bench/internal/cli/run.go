@@ -116,7 +116,7 @@ func (a *app) setUp(ctx context.Context, name string, start starting) (own setup
 		}
 		own.stop = func() { server.Stop() }
 		target.SetURL(server.URL())
-		own.cfg.StorePID = server.PID()
+		own.cfg.StorePID, own.cfg.StoreDir = server.PID(), server.Dir()
 	} else if !target.Embedded() {
 		own.startable = target.Driver
 	}

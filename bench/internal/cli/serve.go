@@ -67,7 +67,7 @@ func (a *app) serve(ctx context.Context, name string, bench bool) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "%s %s, %s: %s\n", settings.Driver, settings.Version, settings.Durability, settings.Durability.Meaning())
+	fmt.Fprintf(a.stdout, "%s %s, %s: %s\n", settings.Driver, settings.Version, settings.Durability, settings.Meaning())
 	fmt.Fprintf(a.stdout, "%s%s\n", servingPrefix, srv.URL())
 	if bench {
 		fmt.Fprintf(a.stdout, "drive it:  %s\n", server.VegetaCommand(srv.URL(), cfg.Scenario.Query(), a.options.Load.InFlight, cfg.Token.IsSet()))

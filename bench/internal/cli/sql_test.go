@@ -14,6 +14,8 @@ import (
 
 	"sagabench/bench/internal/report"
 	"sagabench/deploy/lab"
+	"sagabench/internal/filesystem"
+	"sagabench/store"
 )
 
 // A run on a server that it starts has all costs that the server knows of.
@@ -75,8 +77,41 @@ func TestRun_SetsWhatItStarts(t *testing.T) {
 			setting, value, _ := strings.Cut(strings.ReplaceAll(set, "-", "_"), "=")
 			require.Equal(t, value, s.Run.Store.Settings[setting])
 			require.Contains(t, s.Run.Command, "--set "+set)
+			require.NotEmpty(t, s.Run.Store.Settings[store.FileSystem])
+			require.Equal(t, name != "redis", s.Run.Store.Settings[store.LossWindow] != "", s.Run.Store.Settings)
 		})
 	}
+}
+
+// A file system in memory forgets all at a restart of the machine: an embedded store
+// there is in class D0, and a server is not started there.
+func TestRun_DoesNotTakeMemoryForADisk(t *testing.T) {
+	t.Parallel()
+	const memory = "/dev/shm"
+	if filesystem.Of(memory) != "tmpfs" {
+		t.Skip("this system has no " + memory)
+	}
+	place, err := os.MkdirTemp(memory, "sagabench-cli-")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(place)) })
+	require.NoError(t, os.Chmod(place, 0o711))
+	run := func(args ...string) report.Store {
+		p := newProgram(t, "TMPDIR="+place)
+		got := p.run(append(append([]string{"run"}, args...), "--json", "--duration", "300ms", "--warmup", "100ms")...)
+		require.Equal(t, exitOK, got.code, got.stderr+got.stdout)
+		var s report.Summary
+		require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
+		return s.Run.Store
+	}
+	embedded := run("pebble:" + filepath.Join(place, "store"))
+	require.Equal(t, "D0", embedded.Durability)
+	require.Equal(t, "tmpfs", embedded.Settings[store.FileSystem])
+	if filesystem.InMemory(filesystem.Of("/var/tmp")) {
+		return
+	}
+	started := run("redis", "--start", "--set", "appendonly=yes")
+	require.Equal(t, "D2", started.Durability)
+	require.Equal(t, filesystem.Of("/var/tmp"), started.Settings[store.FileSystem])
 }
 
 // requireNoPassword looks in what was written and printed for the random password

@@ -75,7 +75,7 @@ func (o SLO) level() string {
 
 func (c Capacity) headline(s Store) string {
 	where := "on " + cmp.Or(s.Driver, "an unknown store")
-	if d := durability(s.Durability); d != "" {
+	if d := durability(s); d != "" {
 		where += " (" + d + ")"
 	}
 	if c.RatePerS == nil {

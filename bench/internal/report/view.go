@@ -57,7 +57,7 @@ func warningsPart(v Validity) *document.Part {
 func headline(s Summary) string {
 	var line strings.Builder
 	fmt.Fprintf(&line, "%s sagas/s on %s", number(s.Load.AchievedPerS), cmp.Or(s.Run.Store.Driver, "an unknown store"))
-	if d := durability(s.Run.Store.Durability); d != "" {
+	if d := durability(s.Run.Store); d != "" {
 		fmt.Fprintf(&line, " (%s)", d)
 	}
 	switch p99 := s.LatencyMS.P99; {
@@ -76,13 +76,13 @@ func headline(s Summary) string {
 	return line.String()
 }
 
-func durability(class string) string {
+func durability(s Store) string {
 	for d := store.D0; d <= store.D4; d++ {
-		if d.String() == class {
-			return class + ": " + d.Meaning()
+		if d.String() == s.Durability {
+			return s.Durability + ": " + store.Settings{Durability: d, Values: s.Settings}.Meaning()
 		}
 	}
-	return class
+	return s.Durability
 }
 
 func outcome(c Check) string {

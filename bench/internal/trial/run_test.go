@@ -5,6 +5,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"sagabench/internal/filesystem"
+	"sagabench/internal/testkit"
+	"sagabench/store"
 )
 
 func TestLocal_KnowsThisMachine(t *testing.T) {
@@ -20,5 +24,23 @@ func TestLocal_KnowsThisMachine(t *testing.T) {
 	for _, a := range addresses {
 		own := a.(*net.IPNet).IP
 		require.True(t, local("mysql://u@"+net.JoinHostPort(own.String(), "3306")), own)
+	}
+}
+
+// A server that is started in memory, for want of a disk, keeps nothing there.
+func TestTrial_TakesTheClassFromTheDiskToo(t *testing.T) {
+	t.Parallel()
+	const memory = "/dev/shm"
+	if !filesystem.InMemory(filesystem.Of(memory)) {
+		t.Skip("this system has no " + memory)
+	}
+	s := testkit.OpenPebble(t)
+	for dir, want := range map[string]store.Durability{"": store.D3, "/": store.D3, memory: store.D0} {
+		got, err := (&trial{cfg: Config{StoreDir: dir}}).settings(t.Context(), s)
+		require.NoError(t, err)
+		require.Equal(t, want, got.Durability, dir)
+		if dir != "" {
+			require.Equal(t, filesystem.Of(dir), got.Values[store.FileSystem])
+		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"sagabench/bench/internal/probe"
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/server"
+	"sagabench/internal/filesystem"
 	"sagabench/internal/secret"
 	"sagabench/lua"
 	"sagabench/store"
@@ -39,6 +40,7 @@ type Config struct {
 	Load     load.Config     // Targets, Token and Dir are set here
 	Fill     int64           // finished sagas that are put into an Own server's store before
 	StorePID int             // of the store's server, where it is known; 0: looked for, if it is on this machine
+	StoreDir string          // its files, where they are known
 	Status   func(string)    // told what is being done; may be nil
 
 	Watch func(report.Moment) // told what was used in each second of a measured part; may be nil
@@ -98,10 +100,20 @@ func (t *trial) inspect(ctx context.Context) (err error) {
 	}
 	defer s.Close()
 	defer func() { err = errors.Join(err, t.remove(ctx, s)) }()
-	if t.before, err = s.Settings(ctx); err != nil {
+	if t.before, err = t.settings(ctx, s); err != nil {
 		return err
 	}
 	return store.Walk(ctx, s, store.Query{Limit: 1000}, func(store.Record) { t.left++ })
+}
+
+// settings are the store's own, and what is known of where its files are.
+func (t *trial) settings(ctx context.Context, s store.Store) (store.Settings, error) {
+	settings, err := s.Settings(ctx)
+	if err != nil || t.cfg.StoreDir == "" {
+		return settings, err
+	}
+	disk := filesystem.Of(t.cfg.StoreDir)
+	return settings.On(disk, filesystem.InMemory(disk)), nil
 }
 
 // aim sets the servers to drive.
@@ -236,7 +248,7 @@ func (t *trial) tryAudit(ctx context.Context, s *report.Summary, e *report.Evide
 	}
 	defer st.Close()
 	defer func() { err = errors.Join(err, t.remove(ctx, st)) }()
-	after, err := st.Settings(ctx)
+	after, err := t.settings(ctx, st)
 	if err != nil {
 		return err
 	}
