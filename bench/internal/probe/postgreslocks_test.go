@@ -64,11 +64,11 @@ func TestUsage_PostgresLockWaitsAreThoseOfTheApp(t *testing.T) {
 	t.Parallel()
 	k := startPostgres(t)
 	execute(t, k.db, insert)
-	execute(t, k.db, "CREATE ROLE clerk LOGIN")
+	execute(t, k.db, "CREATE ROLE clerk LOGIN PASSWORD '"+k.server.Password()+"'")
 	execute(t, k.db, "GRANT ALL ON SCHEMA place TO clerk")
 	execute(t, k.db, "GRANT ALL ON place.saga TO clerk")
 	cfg := k.config()
-	cfg.Store.URL = strings.Replace(k.server.URL(), "postgres@", "clerk@", 1)
+	cfg.Store.URL = strings.Replace(k.server.URL(), "//postgres:", "//clerk:", 1)
 	cfg.Store.PID = k.server.PID()
 
 	// The average of a time in which nothing changes.
