@@ -63,11 +63,11 @@ func writeSecret(dir, account, content string) error {
 // others may hold secrets, and that account can read them in /proc.
 var passedOn = []string{"PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH"}
 
-// environment returns the environment of a process that runs as account; nil is
-// the whole of ours.
+// environment returns the environment of a process that runs as account; with "" it
+// is the whole of ours.
 func environment(account string) []string {
 	if account == "" {
-		return nil
+		return os.Environ()
 	}
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")

@@ -66,8 +66,8 @@ func StartRedis(ctx context.Context, cfg RedisConfig) (*Server, error) {
 	}
 	_, acl := settings["user"]
 	_, file := settings["aclfile"]
-	password := cmp.Or(settings["requirepass"], newPassword())
-	settings["requirepass"] = password
+	password, passwordOf := settings["requirepass"], 0 // a port
+	random := password == ""
 
 	e := engine{host: dialHost(settings["bind"]), port: port, account: account}
 	e.url = func(addr string) string {
@@ -75,6 +75,10 @@ func StartRedis(ctx context.Context, cfg RedisConfig) (*Server, error) {
 		return u.String()
 	}
 	e.command = func(dir string, port int) ProcessConfig {
+		if random && port != passwordOf { // whoever had taken the last port may have been told
+			password, passwordOf = newPassword(), port
+			settings["requirepass"] = password
+		}
 		return ProcessConfig{
 			Path: path,
 			// From its standard input, Redis reads its configuration without a

@@ -171,6 +171,29 @@ func requireUnprivileged(t *testing.T, pid int) {
 	}
 }
 
+// Redis' protocol tells the password to whoever has taken the port.
+func TestStartRedis_TakesAnotherPassword_WithAnotherPort(t *testing.T) {
+	t.Parallel()
+	redisServer, err := lab.LookServer("redis-server", "", "")
+	require.NoError(t, err)
+	binary := filepath.Join(enterable(t), "redis-server")
+	require.NoError(t, os.WriteFile(binary, []byte(`#!/bin/sh
+cat >conf
+grep requirepass conf >>passwords
+[ $(wc -l <passwords) -gt 1 ] || { echo 'Address already in use'; exit 1; }
+exec `+redisServer+` - <conf
+`), 0o755))
+	server := lab.TestRedis(t, lab.RedisConfig{Binary: binary})
+	require.NoError(t, server.Restart(t.Context()))
+	text, err := os.ReadFile(filepath.Join(server.Dir(), "passwords"))
+	require.NoError(t, err)
+	all := strings.Split(strings.TrimSpace(string(text)), "\n")
+	require.Len(t, all, 3)
+	require.NotEqual(t, all[0], all[1])
+	require.Equal(t, all[1], all[2], "the URL never changes")
+	require.Contains(t, all[2], server.Password())
+}
+
 // The server's account does not learn what root's environment holds.
 func TestStart_HidesTheEnvironmentOfRoot_FromTheServer(t *testing.T) {
 	if os.Geteuid() != 0 {
