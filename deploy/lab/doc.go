@@ -8,9 +8,10 @@
 //     Addr names, and it was this server that answered.
 //   - A server that did not start leaves nothing behind, and the error holds
 //     its last words.
-//   - A server that has no settings for it lets nobody in without a random password,
-//     which no argument, environment or log of a process shows. Root runs it as
-//     an account without rights; its files are that account's alone.
+//   - Unless its settings say otherwise, a server lets nobody in without a random
+//     password, which is in no argument, environment or log. Root runs it as the
+//     account of its package, without capabilities; only that account can read
+//     its files.
 //   - No server outlives the process that started it, not even when that one is
 //     killed with SIGKILL. Its temporary directory may; the next lab on the
 //     same host sweeps it.

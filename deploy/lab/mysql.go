@@ -29,7 +29,7 @@ type MySQLConfig struct {
 	// Dir is where the server keeps its files; it is made when it does not exist,
 	// and filled when there is no database in it. Empty: a temporary directory
 	// that Stop removes. When root starts the server, Dir goes to the account
-	// that runs it.
+	// that runs it. The password is in a file beside Dir, Dir.secret.
 	Dir string
 }
 
