@@ -87,11 +87,11 @@ func (h *HTTPCaller) Check(raw string) error {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
-		return fmt.Errorf("url: %w", err)
+		return fmt.Errorf("url: %w", withoutURL(err))
 	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("url %q: scheme must be http or https", raw)
+		return fmt.Errorf("url %q: scheme must be http or https", RedactURL(raw))
 	case u.Hostname() == "":
-		return fmt.Errorf("url %q: has no host", raw)
+		return fmt.Errorf("url %q: has no host", RedactURL(raw))
 	}
 	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && !h.allowed(addr) {
 		return notAllowed(u.Hostname())
@@ -103,11 +103,11 @@ func (h *HTTPCaller) Check(raw string) error {
 func (h *HTTPCaller) Call(ctx context.Context, c Call) (Outcome, string) {
 	request, err := newRequest(ctx, c)
 	if err != nil {
-		return Unknown, err.Error()
+		return Unknown, withoutURL(err).Error()
 	}
 	response, err := h.client.Do(request)
 	if err != nil {
-		return Unknown, err.Error()
+		return Unknown, fmt.Sprintf("%s %s: %v", request.Method, RedactURL(c.URL), withoutURL(err))
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))

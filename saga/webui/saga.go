@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -174,7 +173,7 @@ func stepNotes(step saga.Step) (notes []string) {
 }
 
 func branch(info saga.Info, b store.Branch, raw string) branchView {
-	v := branchView{URL: masked(raw), State: "not done"}
+	v := branchView{URL: saga.RedactURL(raw), State: "not done"}
 	switch info.Marks.At(b) {
 	case store.MarkSucceeded:
 		v.State, v.Class = "succeeded", "ok"
@@ -190,14 +189,6 @@ func branch(info saga.Info, b store.Branch, raw string) branchView {
 		v.State = plural(tries, "failed attempt")
 	}
 	return v
-}
-
-// masked is a URL without a password in it.
-func masked(raw string) string {
-	if u, err := url.Parse(raw); err == nil && u.User != nil {
-		return u.Redacted()
-	}
-	return raw
 }
 
 // outcome names what became of an attempt, and how it looks.

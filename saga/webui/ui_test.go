@@ -283,12 +283,6 @@ func TestUI_Saga_ShowsAllButWhatIsConfidential(t *testing.T) {
 	}
 }
 
-func TestUI_Saga_MasksPasswords(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, "http://user:xxxxx@host/a?b", masked("http://user:topsecret@host/a?b"))
-	require.Equal(t, "http://host/a", masked("http://host/a"))
-}
-
 func TestUI_Buttons_AskTheCoordinator(t *testing.T) {
 	t.Parallel()
 	at := start(t, testkit.OpenPebble(t), "")
