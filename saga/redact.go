@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/url"
 	"strings"
+
+	"sagabench/store"
 )
 
 // RedactURL returns a branch's URL as logs, reasons and pages may show it: host,
@@ -35,4 +37,17 @@ func withoutURL(err error) error {
 		return e.Err
 	}
 	return err
+}
+
+// RedactError returns what an answer may say of an error that is not the client's:
+// the store's own words hold its address, and are for the log.
+func RedactError(err error) string {
+	what := "the store does not answer as it should"
+	for _, known := range []error{ErrUnknown, ErrNotEnded, store.ErrClosed} {
+		if errors.Is(err, known) {
+			what = known.Error()
+			break
+		}
+	}
+	return what + "; the server's log has the details"
 }

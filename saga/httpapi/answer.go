@@ -60,7 +60,8 @@ func fail(c *gin.Context, err error) {
 	case errors.Is(err, store.ErrInvalid):
 		answer(c, http.StatusBadRequest, result{Message: err.Error()})
 	default:
-		answer(c, http.StatusInternalServerError, result{Message: err.Error()})
+		_ = c.Error(err) // for the log of whoever mounts the API
+		answer(c, http.StatusInternalServerError, result{Message: saga.RedactError(err)})
 	}
 }
 

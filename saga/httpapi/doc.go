@@ -37,6 +37,8 @@
 // # What it leaves to others
 //
 // Whoever mounts it decides who may reach it, and sets the timeouts of the
-// connections; only forceStop asks who is there. What sagas mean, their limits
+// connections; only forceStop asks who is there. Why a request ended with a 500 is in
+// gin's errors (Context.Errors) for the log, and not in the answer: it holds the
+// store's address. What sagas mean, their limits
 // and the addresses of branches are package saga's.
 package httpapi

@@ -91,7 +91,7 @@ func TestAll_ListsWhatItCannotRead(t *testing.T) {
 
 	r := at.get("/api/dtmsvr/query?gid=alien")
 	require.Equal(t, http.StatusInternalServerError, r.status)
-	require.Contains(t, r.body, "decoding saga alien")
+	require.Contains(t, r.body, "log has the details")
 }
 
 func TestResetCronTime_TakesUpAllThatWait(t *testing.T) {

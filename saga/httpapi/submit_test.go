@@ -187,12 +187,12 @@ func TestAPI_AnswersWhileTheStoreIsAway(t *testing.T) {
 	for _, wait := range []bool{false, true} {
 		r := at.submit(at.sagaOf("lost", m{"wait_result": wait}, [2]string{"/ok", ""}))
 		require.Equal(t, http.StatusInternalServerError, r.status)
-		require.Contains(t, r.body, "connection refused")
+		require.Contains(t, r.body, "the store did not confirm the saga")
 		require.NotContains(t, r.body, "dtm_result")
 	}
 	for _, path := range []string{"query?gid=lost", "all?gid=lost", "all", "resetCronTime"} {
 		r := at.get("/api/dtmsvr/" + path)
-		require.Equal(t, response{http.StatusInternalServerError, `{"message":"connection refused"}`}, r, path)
+		require.Equal(t, response{http.StatusInternalServerError, `{"message":"the store does not answer as it should; the server's log has the details"}`}, r, path)
 	}
 	for _, path := range []string{"abort", "resetNextCronTime"} {
 		r := at.post("/api/dtmsvr/"+path, `{"gid":"lost"}`)

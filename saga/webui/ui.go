@@ -151,7 +151,7 @@ func (u *UI) problem(c *gin.Context, status int, what string) {
 
 // fail tells what went wrong with the store or the coordinator.
 func (u *UI) fail(c *gin.Context, err error) {
-	status := http.StatusServiceUnavailable
+	status, why := http.StatusServiceUnavailable, err.Error()
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		status = http.StatusNotFound
@@ -159,6 +159,9 @@ func (u *UI) fail(c *gin.Context, err error) {
 		status = http.StatusBadRequest
 	case errors.Is(err, saga.ErrEnded):
 		status = http.StatusConflict
+	default:
+		_ = c.Error(err) // for the log of whoever mounts the page
+		why = saga.RedactError(err)
 	}
-	u.problem(c, status, err.Error())
+	u.problem(c, status, why)
 }

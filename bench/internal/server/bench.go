@@ -79,8 +79,11 @@ func (b *bench) runSaga(c *gin.Context) {
 		answer(c, http.StatusConflict, reply{Result: resultFailure, GID: sg.GID, Message: result.Reason})
 	case errors.Is(err, store.ErrInvalid):
 		answer(c, http.StatusBadRequest, reply{Message: err.Error()})
+	case errors.Is(err, errStopped):
+		answer(c, http.StatusServiceUnavailable, reply{GID: sg.GID, Message: errStopped.Error()})
 	default:
-		answer(c, http.StatusServiceUnavailable, reply{GID: sg.GID, Message: err.Error()})
+		_ = c.Error(err)
+		answer(c, http.StatusServiceUnavailable, reply{GID: sg.GID, Message: saga.RedactError(err)})
 	}
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/pprof"
 	"runtime/debug"
@@ -15,7 +16,7 @@ func (s *Server) newRoutes(st store.Store) *gin.Engine {
 	gin.SetMode(gin.ReleaseMode) // the only way: it is the process's, and decides what gin prints
 	routes := gin.New()
 	routes.RedirectTrailingSlash = false
-	routes.Use(gin.CustomRecoveryWithWriter(nil, s.panicked), s.guard.check)
+	routes.Use(gin.CustomRecoveryWithWriter(nil, s.panicked), s.logErrors, s.guard.check)
 	routes.NoRoute(notFound)
 
 	gated := routes.Group("/", s.whileOpen)
@@ -52,6 +53,15 @@ func (s *Server) panicked(c *gin.Context, value any) {
 		"panic", fmt.Sprint(value), "stack", string(debug.Stack()))
 	answer(c, http.StatusInternalServerError, reply{Message: "internal error; the server's log has the details"})
 	c.Abort()
+}
+
+// logErrors logs why requests failed that were not at fault themselves: their
+// answers do not say it.
+func (s *Server) logErrors(c *gin.Context) {
+	c.Next()
+	for _, err := range c.Errors {
+		s.seldom.log(slog.LevelError, "a request failed", "", "method", c.Request.Method, "path", c.FullPath(), "error", err.Err)
+	}
 }
 
 func profiles() http.Handler {

@@ -32,6 +32,7 @@ type Server struct {
 	cfg         Config
 	listener    *bounded
 	log         *slog.Logger
+	seldom      *seldom // for what may come in floods
 	caller      *saga.HTTPCaller
 	coordinator *saga.Coordinator
 	stats       *stats
@@ -73,6 +74,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if s.log == nil {
 		s.log = slog.Default()
 	}
+	s.seldom = newSeldom(s.log)
 	s.stats = &stats{store: deps.Store, log: s.log}
 
 	allow := slices.Clip(cfg.BranchAllow)

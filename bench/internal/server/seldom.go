@@ -1,0 +1,53 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Of each message and kind so many lines are logged in so much time.
+const (
+	seldomLines = 10
+	seldomTime  = 10 * time.Second
+)
+
+// seldom logs what clients can cause as often as they like: the first lines in a
+// while, and then how many more there were. Messages and kinds must be few.
+type seldom struct {
+	logger *slog.Logger
+	mu     sync.Mutex
+	counts map[[2]string]int // lines of the present while
+}
+
+func newSeldom(log *slog.Logger) *seldom {
+	return &seldom{logger: log, counts: make(map[[2]string]int)}
+}
+
+// log logs a message; its lines are counted apart for each kind.
+func (s *seldom) log(level slog.Level, message, kind string, args ...any) {
+	key := [2]string{message, kind}
+	s.mu.Lock()
+	s.counts[key]++
+	n := s.counts[key]
+	s.mu.Unlock()
+	if n == 1 {
+		time.AfterFunc(seldomTime, func() { s.sum(level, key) })
+	}
+	if n <= seldomLines {
+		s.logger.Log(context.Background(), level, message, args...)
+	}
+}
+
+// sum ends the while, and says how much of it was left out.
+func (s *seldom) sum(level slog.Level, key [2]string) {
+	s.mu.Lock()
+	n := s.counts[key]
+	delete(s.counts, key)
+	s.mu.Unlock()
+	if n > seldomLines {
+		s.logger.Log(context.Background(), level, "more of the same was left out of the log",
+			"message", key[0], "kind", key[1], "lines", n-seldomLines, "within", seldomTime)
+	}
+}
