@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,7 +47,7 @@ func (u *UI) loggedIn(c *gin.Context) {
 		return
 	}
 	c.Abort()
-	if c.Request.Method != http.MethodGet {
+	if !slices.Contains(reading, c.Request.Method) {
 		u.problem(c, http.StatusUnauthorized, "You are not logged in, or no longer.")
 		return
 	}

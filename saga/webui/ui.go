@@ -68,21 +68,24 @@ const (
 // Register adds the paths, which begin with /ui.
 func (u *UI) Register(r gin.IRouter) {
 	open := r.Group("/ui", u.secure)
-	open.GET("/style.css", u.file("page/style.css", "text/css; charset=utf-8"))
-	open.GET("/icon.svg", u.file("page/icon.svg", "image/svg+xml"))
-	open.GET("/login", u.loginForm)
+	open.Match(reading, "/style.css", u.file("page/style.css", "text/css; charset=utf-8"))
+	open.Match(reading, "/icon.svg", u.file("page/icon.svg", "image/svg+xml"))
+	open.Match(reading, "/login", u.loginForm)
 	open.POST("/login", u.ownOrigin, u.login)
 
 	closed := open.Group("", u.loggedIn)
-	closed.GET("", u.showOverview)
-	closed.GET("/", u.showOverview)
-	closed.GET("/sagas", u.showList)
-	closed.GET("/sagas/:gid", u.showSaga)
-	closed.GET("/find", u.find)
+	closed.Match(reading, "", u.showOverview)
+	closed.Match(reading, "/", u.showOverview)
+	closed.Match(reading, "/sagas", u.showList)
+	closed.Match(reading, "/sagas/:gid", u.showSaga)
+	closed.Match(reading, "/find", u.find)
 	closed.POST("/sagas/:gid/abort", u.ownOrigin, u.abort)
 	closed.POST("/sagas/:gid/retry", u.ownOrigin, u.retry)
 	closed.POST("/logout", u.ownOrigin, u.logout)
 }
+
+// reading are the methods that change nothing.
+var reading = []string{http.MethodGet, http.MethodHead}
 
 // policy lets a browser load our style and icon, and send our forms to us.
 const policy = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -84,7 +85,7 @@ func brought(r *http.Request, path string) string {
 			return "a page of another site made this request"
 		}
 	default:
-		if !ofUI(path) || r.Method != http.MethodGet { // a link to the page does no harm
+		if !ofUI(path) || !slices.Contains(reading, r.Method) { // a link to the page does no harm
 			return "a page of another site made this request"
 		}
 	}

@@ -25,16 +25,19 @@ func (s *Server) newRoutes(st store.Store) *gin.Engine {
 		s.bench.register(routes, gated)
 	}
 	s.ui.Register(routes)
-	routes.GET("/", func(c *gin.Context) { c.Redirect(http.StatusFound, "/ui") })
-	routes.GET("/healthz", s.stats.health)
+	routes.Match(reading, "/", func(c *gin.Context) { c.Redirect(http.StatusFound, "/ui") })
+	routes.Match(reading, "/healthz", s.stats.health)
 	metrics := gin.WrapH(s.metricsHandler(st))
-	routes.GET("/metrics", metrics)
-	routes.GET("/api/metrics", metrics)
+	routes.Match(reading, "/metrics", metrics)
+	routes.Match(reading, "/api/metrics", metrics)
 	if s.cfg.Pprof {
 		routes.GET("/debug/pprof/*name", gin.WrapH(profiles()))
 	}
 	return routes
 }
+
+// reading are the methods of what changes nothing.
+var reading = []string{http.MethodGet, http.MethodHead}
 
 // whileOpen refuses requests as soon as the server waits for the last ones to
 // end.
