@@ -13,7 +13,7 @@ import (
 // write puts a result of more than one run into its directory.
 func write(dir string, summary any, d document.Document) error {
 	return errors.Join(
-		os.MkdirAll(dir, 0o777),
+		os.MkdirAll(dir, 0o700),
 		report.WriteFile(dir, report.FileSummary, func(w io.Writer) error { return report.Encode(w, summary) }),
 		report.WritePages(dir, d))
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -62,7 +61,7 @@ type output struct {
 }
 
 func createOutput(dir, name string) (*output, error) {
-	f, err := os.Create(filepath.Join(dir, name))
+	f, err := report.Create(dir, name)
 	if err != nil {
 		return nil, fmt.Errorf("create a file of the result: %w", err)
 	}

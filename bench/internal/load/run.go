@@ -23,7 +23,7 @@ func Run(ctx context.Context, cfg Config) (res Result, err error) {
 		return Result{}, err
 	}
 	_, missing := os.Stat(cfg.Dir)
-	if err := os.MkdirAll(cfg.Dir, 0o777); err != nil {
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return Result{}, fmt.Errorf("make the result directory: %w", err)
 	}
 	journal, err := createJournal(cfg.Dir)

@@ -25,9 +25,15 @@ const (
 	FileMarkdown     = "report.md" // the same
 )
 
+// Create makes a file of a result, which only the user who runs the program can read:
+// it names hosts, and holds what a server has logged.
+func Create(dir, name string) (*os.File, error) {
+	return os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+}
+
 // MakeDir makes the directory of a result, which has to be empty.
 func MakeDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("the result directory: %w", err)
 	}
 	return CheckDir(dir)
@@ -50,7 +56,7 @@ func CheckDir(dir string) error {
 // directory, all but the first with what its latency.hlog holds; without that file
 // there is no latency.hgrm, and no curve of the percentiles.
 func Write(dir string, s Summary) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the result directory: %w", err)
 	}
 	rec, err := readRecording(dir)
@@ -138,7 +144,7 @@ func readRecording(dir string) (Recording, error) {
 // WriteFile writes a file of a result whole or not at all, so that a result that is there
 // is complete.
 func WriteFile(dir, name string, write func(io.Writer) error) (err error) {
-	f, err := os.Create(filepath.Join(dir, name+".new"))
+	f, err := Create(dir, name+".new")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}

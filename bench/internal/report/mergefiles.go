@@ -14,7 +14,7 @@ import (
 // requests, their latencies and their journals. A results.bin cannot be appended to
 // another, so they are encoded anew.
 func MergeFiles(into string, dirs ...string) error {
-	if err := os.MkdirAll(into, 0o777); err != nil {
+	if err := os.MkdirAll(into, 0o700); err != nil {
 		return fmt.Errorf("make the result directory: %w", err)
 	}
 	if err := WriteFile(into, FileResults, func(w io.Writer) error { return mergeResults(w, dirs) }); err != nil {

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -101,7 +100,7 @@ func (t *trial) close() {
 // withServer drives a child from its start to its end.
 func (t *trial) withServer(ctx context.Context, child Child, drive func(context.Context) error) (err error) {
 	t.status("starting the bench server")
-	logFile, err := os.Create(filepath.Join(t.cfg.Dir, "server.log"))
+	logFile, err := report.Create(t.cfg.Dir, "server.log")
 	if err != nil {
 		return err
 	}
