@@ -2,6 +2,7 @@ package saga
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -9,12 +10,9 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"strings"
 	"syscall"
 	"time"
-
-	"sagabench/store"
 )
 
 // maxAnswerBytes is how much of a branch's answer is read, of its body and of its
@@ -38,35 +36,35 @@ const maxAnswerBytes = 64 << 10
 // was allowed, and to nothing else: a saga's URLs come from its submitter, who
 // must not reach through us what he cannot reach himself.
 type HTTPCaller struct {
-	client   *http.Client
-	hosts    map[string]bool
-	networks []netip.Prefix
+	client *http.Client
+	allow  allowList
 }
 
 var _ Caller = (*HTTPCaller)(nil)
 
-// hostName takes no last label of digits alone: that is a mistyped address.
-var hostName = regexp.MustCompile(`^([a-z0-9_-]+\.)*[0-9]*[a-z_-][a-z0-9_-]*$`)
+// HTTPConfig says how branches are called over HTTP.
+type HTTPConfig struct {
+	// Allow are the host names and IP addresses, each with or without a port
+	// (HOST:PORT), and the networks (10.1.0.0/16) that branches may be on. An address
+	// is checked when it is dialled, after the name was resolved; an allowed name may
+	// resolve to any.
+	Allow []string
 
-// NewHTTPCaller allows, beside loopback, the given host names, IP addresses and
-// networks (10.1.0.0/16). An address is checked when it is dialled, after the
-// name was resolved; an allowed name may resolve to any.
-func NewHTTPCaller(allow []string) (*HTTPCaller, error) {
-	h := &HTTPCaller{
-		hosts:    make(map[string]bool),
-		networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
+	// NoLoopback takes loopback addresses off what is allowed. Allow may have some,
+	// such as 127.0.0.1:8081.
+	NoLoopback bool
+}
+
+// NewHTTPCaller allows loopback, and what HTTPConfig.Allow describes.
+func NewHTTPCaller(allow []string) (*HTTPCaller, error) { return HTTPConfig{Allow: allow}.NewCaller() }
+
+// NewCaller makes a caller of branches. The error wraps store.ErrInvalid.
+func (cfg HTTPConfig) NewCaller() (*HTTPCaller, error) {
+	allow, err := newAllowList(cfg.Allow, !cfg.NoLoopback)
+	if err != nil {
+		return nil, err
 	}
-	for _, a := range allow {
-		if prefix, err := netip.ParsePrefix(a); err == nil {
-			h.networks = append(h.networks, prefix.Masked())
-		} else if addr, err := netip.ParseAddr(a); err == nil {
-			h.networks = append(h.networks, netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen()))
-		} else if name := strings.ToLower(a); hostName.MatchString(name) {
-			h.hosts[name] = true
-		} else {
-			return nil, fmt.Errorf("branch allow-list: %w: %q is no host name, IP address or network", store.ErrInvalid, a)
-		}
-	}
+	h := &HTTPCaller{allow: allow}
 	h.client = &http.Client{
 		Transport: &http.Transport{
 			DialContext:            h.dial,
@@ -93,8 +91,9 @@ func (h *HTTPCaller) Check(raw string) error {
 	case u.Hostname() == "":
 		return fmt.Errorf("url %q: has no host", RedactURL(raw))
 	}
-	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && !h.allowed(addr) {
-		return notAllowed(u.Hostname())
+	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && !h.allow.address(addr, portNumber(port)) {
+		return notAllowed(net.JoinHostPort(u.Hostname(), port))
 	}
 	return nil
 }
@@ -172,34 +171,21 @@ func newRequest(ctx context.Context, c Call) (*http.Request, error) {
 
 func (h *HTTPCaller) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var dialer net.Dialer
-	host, _, err := net.SplitHostPort(address)
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	if !h.hosts[strings.ToLower(host)] {
+	if !h.allow.name(host, port) {
 		dialer.Control = func(_, resolved string, _ syscall.RawConn) error {
 			ip, err := netip.ParseAddrPort(resolved)
 			if err != nil {
 				return err
 			}
-			if !h.allowed(ip.Addr()) {
+			if !h.allow.address(ip.Addr(), ip.Port()) {
 				return notAllowed(resolved)
 			}
 			return nil
 		}
 	}
 	return dialer.DialContext(ctx, network, address)
-}
-
-func (h *HTTPCaller) allowed(addr netip.Addr) bool {
-	for _, n := range h.networks {
-		if n.Contains(addr.Unmap()) {
-			return true
-		}
-	}
-	return false
-}
-
-func notAllowed(host string) error {
-	return fmt.Errorf("%s is not on the allow-list of branch hosts", host)
 }

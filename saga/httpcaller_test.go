@@ -393,15 +393,66 @@ func TestHTTPCaller_AllowedName_IsDialled(t *testing.T) {
 func TestNewHTTPCaller_BadEntry_IsRefused(t *testing.T) {
 	t.Parallel()
 	for _, entry := range []string{
-		"", " ", "10.0.0.0/33", "10.0.0.256", "10.0.0", "300.1.1.1", "http://branch.example", "branch.example:80", "branch.example/",
+		"", " ", "10.0.0.0/33", "10.0.0.256", "10.0.0", "300.1.1.1", "http://branch.example", "branch.example:0", "branch.example:65536", "branch.example:", "branch.example:http",
+		"10.0.0.1:x", "10.0.0.0/8:80", ":80", "::1:", "[::1]", "*.example:80", "branch.example/",
 		"*.example", "user@branch.example", "branch example", "branch.example\n", "::1::", "branch..example", ".example", "example.", "bücher.example",
 	} {
 		_, err := saga.NewHTTPCaller([]string{"127.0.0.1", entry})
 		require.ErrorIs(t, err, store.ErrInvalid, "%q", entry)
 		require.ErrorContains(t, err, fmt.Sprintf("%q", entry))
 	}
-	for _, entry := range []string{"a", "branch.example", "Branch-2.example", "my_host", "10.0.0.0/8", "10.0.0.1", "::1", "2001:db8::/32", "4u.example", "example.4u"} {
+	for _, entry := range []string{
+		"a", "branch.example", "Branch-2.example", "my_host", "10.0.0.0/8", "10.0.0.1", "::1", "2001:db8::/32", "4u.example", "example.4u",
+		"branch.example:80", "10.0.0.1:8081", "[::1]:8081",
+	} {
 		_, err := saga.NewHTTPCaller([]string{entry})
 		require.NoError(t, err, "%q", entry)
+	}
+}
+
+// A port that is listed opens that port alone; without loopback, nothing on this
+// machine is open but what is listed.
+func TestHTTPCaller_ListedPort_OpensNoOther(t *testing.T) {
+	t.Parallel()
+	var called atomic.Int32
+	count := func(http.ResponseWriter, *http.Request) { called.Add(1) }
+	listed, sidecar := serve(t, count), serve(t, count)
+	_, port, err := net.SplitHostPort(listed.Listener.Addr().String())
+	require.NoError(t, err)
+	byName := func(url string) string { return strings.Replace(url, "127.0.0.1", "localhost", 1) }
+	for _, tt := range []struct {
+		allow string
+		url   string
+		open  bool
+	}{
+		{"127.0.0.1:" + port, listed.URL, true},
+		{"127.0.0.1:" + port, byName(listed.URL), true},
+		{"127.0.0.1:" + port, strings.Replace(listed.URL, "127.0.0.1", "[::ffff:127.0.0.1]", 1), true},
+		{"127.0.0.1:" + port, sidecar.URL, false},
+		{"127.0.0.1:" + port, byName(sidecar.URL), false},
+		{"127.0.0.1:" + port, "http://127.0.0.1/", false},
+		{"LocalHost:" + port, byName(listed.URL), true},
+		{"LocalHost:" + port, byName(sidecar.URL), false},
+		{"LocalHost:" + port, listed.URL, false},
+		{"10.0.0.0/8", listed.URL, false},
+		{"127.0.0.1", sidecar.URL, true},
+	} {
+		where := tt.url + " with " + tt.allow
+		h, err := saga.HTTPConfig{Allow: []string{tt.allow}, NoLoopback: true}.NewCaller()
+		require.NoError(t, err)
+		t.Cleanup(h.Close)
+		before := called.Load()
+		outcome, reason := h.Call(within(t, 5*time.Second), saga.Call{GID: "g", URL: tt.url})
+		if tt.open {
+			require.NoError(t, h.Check(tt.url), where)
+			require.Equal(t, saga.Succeeded, outcome, "%s: %s", where, reason)
+			continue
+		}
+		require.Equal(t, saga.Unknown, outcome, where)
+		require.Contains(t, reason, "allow-list", where)
+		require.Equal(t, before, called.Load(), where)
+		if !strings.Contains(tt.url, "localhost") { // a name is judged when it is dialled
+			require.ErrorContains(t, h.Check(tt.url), "allow-list", where)
+		}
 	}
 }

@@ -64,6 +64,7 @@ type Options struct {
 		PollInterval     time.Duration `koanf:"poll_interval"`
 		MaxRecovering    int           `koanf:"max_recovering"`
 		BranchAllow      []string      `koanf:"branch_allow"`
+		BranchLoopback   bool          `koanf:"branch_loopback"`
 	} `koanf:"coordinator"`
 	GroupCommit struct {
 		MaxBatch int           `koanf:"max_batch"`

@@ -43,6 +43,7 @@ func defaults() config.Options {
 	o.Coordinator.PollInterval = s.PollInterval
 	o.Coordinator.MaxRecovering = s.MaxRecovering
 	o.Coordinator.BranchAllow = []string{}
+	o.Coordinator.BranchLoopback = true
 	o.GroupCommit.MaxBatch = s.Commit.MaxBatch
 	o.GroupCommit.MaxQueue = s.Commit.MaxQueue
 	o.GroupCommit.Flushers = s.Commit.Flushers

@@ -26,9 +26,10 @@ type Config struct {
 
 	Scenario Scenario // the sagas that the bench's endpoint makes where a request does not say otherwise
 
-	// BranchAllow is what branches may be called on beside loopback and, with
-	// Bench, this server, as saga.NewHTTPCaller takes it.
+	// BranchAllow is where branches may be beside loopback, which NoLoopback takes
+	// away, and, with Bench, this server: see saga.HTTPConfig.
 	BranchAllow []string
+	NoLoopback  bool
 }
 
 // Where servers listen unless they are told otherwise.

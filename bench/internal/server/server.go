@@ -79,10 +79,10 @@ func New(cfg Config, deps Deps) (*Server, error) {
 
 	allow := slices.Clip(cfg.BranchAllow)
 	if cfg.Bench {
-		allow = append(allow, addr.IP.String())
+		allow = append(allow, addr.String())
 	}
 	var err error
-	if s.caller, err = saga.NewHTTPCaller(allow); err != nil {
+	if s.caller, err = (saga.HTTPConfig{Allow: allow, NoLoopback: cfg.NoLoopback}).NewCaller(); err != nil {
 		return nil, err
 	}
 	attempts := webui.NewAttempts()

@@ -190,3 +190,26 @@ func interfaceAddress(t *testing.T) string {
 	}
 	return "127.0.0.1"
 }
+
+// Whoever submits sagas cannot have the coordinator call itself, or what else
+// listens on its machine, once loopback is closed to branches.
+func TestServer_WithoutLoopback_CallsNoOtherPortOfItsMachine(t *testing.T) {
+	t.Parallel()
+	var called atomic.Int64
+	participant := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called.Add(1) }))
+	t.Cleanup(participant.Close)
+	at := start(t, testkit.OpenPebble(t), func(c *Config, _ *Deps) {
+		c.Bench, c.NoLoopback, c.BranchAllow = false, true, []string{participant.Listener.Addr().String()}
+	})
+	for _, url := range []string{at.server.URL() + "/metrics", "http://127.0.0.1:1/", "http://[::1]:1/"} {
+		r := at.do(http.MethodPost, submitPath, submission(action(url)))
+		require.Equal(t, http.StatusBadRequest, r.status, r.body)
+		require.Contains(t, r.body, "is not on the allow-list")
+	}
+	r := at.do(http.MethodPost, submitPath, submission(action(strings.Replace(at.server.URL(), "127.0.0.1", "localhost.test", 1)), map[string]any{"gid": "by-name"}))
+	require.Equal(t, http.StatusOK, r.status, r.body)
+	require.Contains(t, at.heldUp("by-name"), "is not on the allow-list")
+	r = at.do(http.MethodPost, submitPath, submission(action(participant.URL), map[string]any{"wait_result": true}))
+	require.Equal(t, http.StatusOK, r.status, r.body)
+	require.EqualValues(t, 1, called.Load())
+}
