@@ -7,6 +7,8 @@ cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 trap 'kill $redis $server 2>/dev/null || true; wait; rm -rf "$work"' EXIT
 url=http://127.0.0.1:18080
+SAGABENCH_SERVER_ADMIN_TOKEN=$(od -An -N16 -tx1 /dev/urandom | tr -d " \n") # profiles are for the admin
+export SAGABENCH_SERVER_ADMIN_TOKEN
 
 go build -o "$work/bench" ./bench
 redis-server --port 16791 --save "" --dir "$work" >"$work/redis.log" &
@@ -22,7 +24,7 @@ for store in "pebble:$work/store" redis://127.0.0.1:16791; do
 	"$work/bench" load --target "$url" --in-flight 64 --duration 16s --warmup 1s --out "$work/result" >"$work/load.log" 2>&1 &
 	load=$!
 	sleep 3
-	curl -sf -o "$work/${store%%:*}.pprof" "$url/debug/pprof/profile?seconds=10"
+	curl -sf -H "Authorization: Bearer $SAGABENCH_SERVER_ADMIN_TOKEN" -o "$work/${store%%:*}.pprof" "$url/debug/pprof/profile?seconds=10"
 	wait $load || { cat "$work/load.log"; exit 1; }
 	rm -r "$work/result"
 	kill $server

@@ -81,6 +81,7 @@ type Options struct {
 		MaxConns       int           `koanf:"max_conns"`
 		MaxWait        time.Duration `koanf:"max_wait"`
 		Pprof          bool          `koanf:"pprof"`
+		AuditSubmits   bool          `koanf:"audit_submits"`
 	} `koanf:"server"`
 	Load struct {
 		InFlight int           `koanf:"in_flight"`
@@ -135,11 +136,11 @@ func Load(defaults Options, file string, environ []string) (Options, error) {
 		{"server.token", o.Server.TokenFile, &o.Server.Token},
 		{"server.admin_token", o.Server.AdminTokenFile, &o.Server.AdminToken},
 	} {
-		if err := completeToken(t.key, t.file, t.token); err != nil {
+		if err := completeTokens(t.key, t.file, t.token); err != nil {
 			return Options{}, err
 		}
 	}
-	return o, nil
+	return o, o.checkTokensDiffer()
 }
 
 // refuseBareDuration refuses a duration that is written as a number: it would be

@@ -61,8 +61,20 @@ func TestLoad_ReadsTokensFromFiles(t *testing.T) {
 		"SAGABENCH_SERVER_TOKEN_FILE=" + file(t, token+"\n"), "SAGABENCH_SERVER_ADMIN_TOKEN_FILE=" + file(t, "  "+token+"admin\r\n"),
 	})
 	require.NoError(t, err)
-	require.Equal(t, token, o.Server.Token.Reveal())
-	require.Equal(t, token+"admin", o.Server.AdminToken.Reveal())
+	require.Equal(t, secret.NewTokens(token), o.Tokens())
+	require.Equal(t, secret.NewTokens(token+"admin"), o.AdminTokens())
+}
+
+// One token is replaced by another while clients still show the first.
+func TestLoad_TakesSeveralTokens(t *testing.T) {
+	t.Parallel()
+	o, err := Load(options(), "", []string{
+		"SAGABENCH_SERVER_TOKEN=" + token + "new " + token + "old", "SAGABENCH_SERVER_ADMIN_TOKEN_FILE=" + file(t, token+"a\n\n"+token+"b\r\n"),
+	})
+	require.NoError(t, err)
+	require.Equal(t, secret.NewTokens(token+"new "+token+"old"), o.Tokens())
+	require.Equal(t, token+"new", o.Tokens().First().Reveal())
+	require.Equal(t, secret.NewTokens(token+"a "+token+"b"), o.AdminTokens())
 }
 
 func TestLoad_AnEmptyTokenIsNone(t *testing.T) {
@@ -76,18 +88,20 @@ func TestLoad_AnEmptyTokenIsNone(t *testing.T) {
 func TestLoad_SaysWhatIsWrong_ButNoSecret(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ settings, environ, says string }{
-		"short token":         {environ: "SERVER_TOKEN=topsecret", says: "server.token: 9 characters, must be at least 16"},
-		"short admin token":   {environ: "SERVER_ADMIN_TOKEN=topsecret", says: "server.admin_token: 9 characters"},
-		"token with a space":  {environ: "SERVER_TOKEN=topsecret topsecret", says: "visible ASCII"},
-		"token with an end":   {settings: `server: {token: "topsecret-topsecret\r\nX-Evil: 1"}`, says: "visible ASCII"},
-		"token of a number":   {settings: "server: {token: 1234567890123456}", says: "write it in quotes"},
-		"token of a list":     {settings: "server: {token: [topsecret]}", says: "write it in quotes"},
-		"no token file":       {environ: "SERVER_TOKEN_FILE=/nowhere", says: "server.token_file: open /nowhere"},
-		"empty token file":    {environ: "SERVER_TOKEN_FILE=" + file(t, "\n"), says: "server.token: 0 characters"},
-		"token and its file":  {settings: "server: {token: topsecret-topsecret, token_file: x}", says: "keep one"},
-		"a number, and words": {environ: "SERVER_MAX_CONNS=many", says: "server.max_conns"},
-		"unknown key":         {settings: "server: {public: true}", says: `unknown key "server.public"`},
-		"unknown variable":    {environ: "SERVER_TOKENS=topsecret", says: "unknown variable SAGABENCH_SERVER_TOKENS"},
+		"short token":          {environ: "SERVER_TOKEN=topsecret", says: "server.token: a token of 9 characters, must be at least 16"},
+		"short admin token":    {environ: "SERVER_ADMIN_TOKEN=topsecret", says: "server.admin_token: a token of 9 characters"},
+		"second one is short":  {environ: "SERVER_TOKEN=topsecret-topsecret topsecret", says: "server.token: a token of 9 characters"},
+		"token with an umlaut": {settings: `server: {token: "topsecret-topsecret-\u00fc"}`, says: "visible ASCII"},
+		"token with a bell":    {settings: `server: {token: "topsecret-topsecret\a"}`, says: "visible ASCII"},
+		"one token for both":   {settings: "server: {token: topsecret-topsecret2 topsecret-topsecret, admin_token: topsecret-topsecret}", says: "server.admin_token: is a server.token too"},
+		"token of a number":    {settings: "server: {token: 1234567890123456}", says: "write it in quotes"},
+		"token of a list":      {settings: "server: {token: [topsecret]}", says: "write it in quotes"},
+		"no token file":        {environ: "SERVER_TOKEN_FILE=/nowhere", says: "server.token_file: open /nowhere"},
+		"empty token file":     {environ: "SERVER_TOKEN_FILE=" + file(t, "\n"), says: "holds no token"},
+		"token and its file":   {settings: "server: {token: topsecret-topsecret, token_file: x}", says: "keep one"},
+		"a number, and words":  {environ: "SERVER_MAX_CONNS=many", says: "server.max_conns"},
+		"unknown key":          {settings: "server: {public: true}", says: `unknown key "server.public"`},
+		"unknown variable":     {environ: "SERVER_TOKENS=topsecret", says: "unknown variable SAGABENCH_SERVER_TOKENS"},
 	} {
 		var environ []string
 		if tt.environ != "" {

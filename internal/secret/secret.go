@@ -10,9 +10,9 @@ package secret
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"log/slog"
@@ -56,11 +56,18 @@ func (t Text) Reveal() string {
 // Matches reports whether given is the secret, in a time that tells nothing of
 // it. Nothing matches a secret that is not set.
 func (t Text) Matches(given string) bool {
+	_, ok := Tokens{t}.Find(given)
+	return ok
+}
+
+// Fingerprint names a secret in a log: the first 8 hexadecimal digits of its
+// SHA-256. A secret that is not set has none.
+func (t Text) Fingerprint() string {
 	if t.text == nil {
-		return false
+		return ""
 	}
-	want, got := sha256.Sum256([]byte(*t.text)), sha256.Sum256([]byte(given))
-	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
+	digest := sha256.Sum256([]byte(*t.text))
+	return hex.EncodeToString(digest[:4])
 }
 
 // Sign gives what only those who have the secret can make of a message: 43

@@ -15,7 +15,11 @@ import (
 type Config struct {
 	Version string // what /version answers
 	// Admin reports whether a request may force sagas to stop; nil: none may.
-	Admin  func(*http.Request) bool
+	Admin func(*http.Request) bool
+	// Audit is told of each request that would change something, once it is answered: what
+	// was asked, of which saga, and the status of the answer; nil: nobody is. The gid
+	// is the client's, of any length and content.
+	Audit  func(r *http.Request, action, gid string, status int)
 	Logger *slog.Logger // nil: slog.Default
 }
 
@@ -51,6 +55,21 @@ func (a *API) Register(r gin.IRouter) {
 	r.GET("/api/dtmsvr/resetCronTime", a.resetCronTime)
 	r.GET("/api/dtmsvr/query", a.query)
 	r.GET("/api/dtmsvr/all", a.all)
+}
+
+// Actions that Config.Audit is told of.
+const (
+	actionSubmit    = "submit"
+	actionAbort     = "abort"
+	actionForceStop = "force-stop"
+	actionRetry     = "retry"
+	actionRetryAll  = "retry-all"
+)
+
+func (a *API) audited(c *gin.Context, action, gid string) {
+	if a.cfg.Audit != nil {
+		a.cfg.Audit(c.Request, action, gid, c.Writer.Status())
+	}
 }
 
 func newGID(c *gin.Context) {

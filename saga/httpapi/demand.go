@@ -33,20 +33,20 @@ func (a *API) abort(c *gin.Context) {
 	if err == nil {
 		err = a.coordinator.Abort(c.Request.Context(), d.GID, cmp.Or(d.Reason, byRequest))
 	}
-	finish(c, err)
+	a.finish(c, actionAbort, d.GID, err)
 }
 
 func (a *API) forceStop(c *gin.Context) {
 	if a.cfg.Admin == nil || !a.cfg.Admin(c.Request) {
-		a.log.Warn("refused to stop a saga by force: not asked by the admin", "from", c.Request.RemoteAddr)
 		answer(c, http.StatusForbidden, result{Message: "only the admin may stop a saga by force"})
+		a.audited(c, actionForceStop, "")
 		return
 	}
 	d, err := a.decodeDemand(c)
 	if err == nil {
 		err = a.forceStopUnfinished(c, d)
 	}
-	finish(c, err)
+	a.finish(c, actionForceStop, d.GID, err)
 }
 
 // forceStopUnfinished refuses a saga that has ended, in either way, as dtm does.
@@ -58,7 +58,6 @@ func (a *API) forceStopUnfinished(c *gin.Context, d demand) error {
 	case info.Status.Final():
 		return fmt.Errorf("saga %s: %w: %v", d.GID, saga.ErrEnded, info.Status)
 	}
-	a.log.Warn("asked to stop a saga by force", "gid", d.GID, "from", c.Request.RemoteAddr)
 	return a.coordinator.ForceStop(c.Request.Context(), d.GID, cmp.Or(d.Reason, byRequest))
 }
 
@@ -67,13 +66,14 @@ func (a *API) resetNextCronTime(c *gin.Context) {
 	if err == nil {
 		err = a.coordinator.Retry(c.Request.Context(), d.GID)
 	}
-	finish(c, err)
+	a.finish(c, actionRetry, d.GID, err)
 }
 
-func finish(c *gin.Context, err error) {
+func (a *API) finish(c *gin.Context, action, gid string, err error) {
 	if err != nil {
 		fail(c, err)
-		return
+	} else {
+		succeed(c)
 	}
-	succeed(c)
+	a.audited(c, action, gid)
 }

@@ -190,8 +190,7 @@ func talkForceStop(v *conversation) {
 	v.ask("POST", "/api/dtmsvr/forceStop", `{"gid":"stuck-2","trans_type":"saga"}`, "Authorization", "Bearer "+adminToken)
 	v.ask("GET", "/api/dtmsvr/query?gid="+gid, "")
 	require.Equal(v.t, []string{"01 action /broken"}, v.branches.names())
-	require.Contains(v.t, v.log.String(), "asked to stop a saga by force")
-	require.Contains(v.t, v.log.String(), "refused to stop a saga by force")
+	require.Contains(v.t, v.log.String(), "a saga is stopped by force")
 }
 
 func talkUnknown(v *conversation) {

@@ -15,6 +15,11 @@ import (
 // resetCronTime ends the pauses of sagas that are put off for longer than a
 // timeout from now, up to a limit: for when what held them up has been mended.
 func (a *API) resetCronTime(c *gin.Context) {
+	a.retryAll(c)
+	a.audited(c, actionRetryAll, "")
+}
+
+func (a *API) retryAll(c *gin.Context) {
 	timeout, err := integer(c, "timeout", 105, 0, int64(saga.MaxTimeout/time.Second))
 	if err != nil {
 		fail(c, err)

@@ -12,13 +12,17 @@ import (
 	"sagabench/store"
 )
 
-func (a *API) submit(c *gin.Context) {
+func (a *API) submit(c *gin.Context) { a.audited(c, actionSubmit, a.accept(c)) }
+
+// accept answers a submit, and returns its gid.
+func (a *API) accept(c *gin.Context) (gid string) {
 	arrived := time.Now()
 	var s submission
 	if err := a.decode(c, &s); err != nil {
 		fail(c, err)
-		return
+		return s.GID
 	}
+	gid = s.GID
 	made, err := s.saga()
 	switch {
 	case err != nil:
@@ -28,10 +32,11 @@ func (a *API) submit(c *gin.Context) {
 	default:
 		if err := a.coordinator.Submit(c.Request.Context(), made); err != nil {
 			fail(c, err)
-			return
+			return gid
 		}
 		succeed(c)
 	}
+	return gid
 }
 
 // errWaitEnds is why the wait for a saga's end is over while its client still waits.

@@ -65,7 +65,7 @@ func start(t testing.TB, s store.Store, token string) *site {
 		c.Close(ctx)
 	})
 	at := &site{t: t, coordinator: c, branches: participants.URL, routes: gin.New()}
-	at.ui = New(c, s, Config{Token: secret.New(token), Attempts: attempts, Logger: cfg.Logger})
+	at.ui = New(c, s, Config{Tokens: secret.NewTokens(token), Attempts: attempts, Logger: cfg.Logger})
 	at.ui.Register(at.routes)
 	server := httptest.NewServer(at.routes)
 	t.Cleanup(server.Close)

@@ -86,22 +86,21 @@ func (u *UI) showSaga(c *gin.Context) {
 }
 
 func (u *UI) abort(c *gin.Context) {
-	gid := c.Param("gid")
-	u.log.Info("asked to abort a saga", "gid", gid, "from", c.Request.RemoteAddr)
-	u.demanded(c, "abort", u.coordinator.Abort(c.Request.Context(), gid, "by request, on the page"))
+	u.demanded(c, actionAbort, u.coordinator.Abort(c.Request.Context(), c.Param("gid"), "by request, on the page"))
 }
 
 func (u *UI) retry(c *gin.Context) {
-	u.demanded(c, "retry", u.coordinator.Retry(c.Request.Context(), c.Param("gid")))
+	u.demanded(c, actionRetry, u.coordinator.Retry(c.Request.Context(), c.Param("gid")))
 }
 
 // demanded leads back to the saga. The gid is one that the coordinator found.
 func (u *UI) demanded(c *gin.Context, what string, err error) {
 	if err != nil {
 		u.fail(c, err)
-		return
+	} else {
+		c.Redirect(http.StatusSeeOther, "/ui/sagas/"+c.Param("gid")+"?done="+what)
 	}
-	c.Redirect(http.StatusSeeOther, "/ui/sagas/"+c.Param("gid")+"?done="+what)
+	u.audited(c, what)
 }
 
 func describe(info saga.Info, now time.Time) sagaContent {

@@ -21,9 +21,14 @@ var files embed.FS
 
 // Config is how the page behaves.
 type Config struct {
-	Token    secret.Text  // to log in with; not set: nobody has to
-	Attempts *Attempts    // of the coordinator; nil: none are shown
-	Logger   *slog.Logger // nil: slog.Default
+	Tokens   secret.Tokens // to log in with; none: nobody has to
+	Attempts *Attempts     // of the coordinator; nil: none are shown
+	Logger   *slog.Logger  // nil: slog.Default
+
+	// Audit is told of each request that would change something, or was refused, once it
+	// is answered: the token of the login, what was asked, of which saga, and the status
+	// of the answer; nil: nobody is. The gid is the client's, of any length and content.
+	Audit func(r *http.Request, token secret.Text, action, gid string, status int)
 }
 
 // UI answers requests. Make it with New.
@@ -35,6 +40,8 @@ type UI struct {
 	pages       map[string]*template.Template
 	crossOrigin *http.CrossOriginProtection
 	overview    overviewCache
+	logouts     logouts
+	failures    failures
 }
 
 // New is the page of a coordinator, which runs over that store.
@@ -101,10 +108,30 @@ func (u *UI) secure(c *gin.Context) {
 // ownOrigin refuses what a page of another site had the browser send.
 func (u *UI) ownOrigin(c *gin.Context) {
 	if err := u.crossOrigin.Check(c.Request); err != nil {
-		u.log.Warn("refused a request that another site made", "path", c.FullPath(), "origin", c.GetHeader("Origin"))
 		u.problem(c, http.StatusForbidden, "This request was not made from this page.")
 		c.Abort()
+		u.audited(c, actionRequest)
 	}
+}
+
+// Actions that Config.Audit is told of.
+const (
+	actionRequest = "request" // one that did not get as far as its endpoint
+	actionLogin   = "login"
+	actionLogout  = "logout"
+	actionAbort   = "abort"
+	actionRetry   = "retry"
+)
+
+// keyToken is where a request's context has the token that it was logged in with.
+const keyToken = "webui.token"
+
+func (u *UI) audited(c *gin.Context, action string) {
+	if u.cfg.Audit == nil {
+		return
+	}
+	token, _ := c.Value(keyToken).(secret.Text)
+	u.cfg.Audit(c.Request, token, action, c.Param("gid"), c.Writer.Status())
 }
 
 func (u *UI) file(name, contentType string) gin.HandlerFunc {
@@ -130,7 +157,7 @@ type view struct {
 type link struct{ Name, URL string }
 
 func (u *UI) show(c *gin.Context, status int, page string, v view) {
-	v.Logout = u.cfg.Token.IsSet() && page != pageLogin
+	v.Logout = u.cfg.Tokens.AreSet() && page != pageLogin
 	v.Now = at(time.Now(), time.Now())
 	if page != pageLogin {
 		v.Links = []link{{overviewName, "/ui"}}

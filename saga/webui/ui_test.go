@@ -33,14 +33,14 @@ func TestUI_EveryRoute_WantsALogin(t *testing.T) {
 	routes := at.routes.Routes()
 	require.NotEmpty(t, routes)
 	sign := func(token string, ends time.Time) string {
-		u := &UI{cfg: Config{Token: secret.New(token)}}
-		return u.newSession(ends.Add(-session))
+		return newSession(secret.New(token), ends.Add(-session))
 	}
 	for name, cookie := range map[string]string{
 		"none": "", "nonsense": "x", "the token": theToken, "no signature": fmt.Sprint(time.Now().Add(time.Hour).Unix()) + ".",
 		"of another token": sign("another-token-than-theirs", time.Now().Add(time.Hour)),
 		"ended":            sign(theToken, time.Now().Add(-time.Second)),
 		"longer than ours": fmt.Sprint(time.Now().Add(time.Hour*24).Unix()) + "." + strings.SplitN(sign(theToken, time.Now().Add(time.Hour)), ".", 2)[1],
+		"another's text":   strings.Replace(sign(theToken, time.Now().Add(time.Hour)), ".", ".X", 1),
 	} {
 		for _, route := range routes {
 			if open[route.Method+" "+route.Path] {

@@ -30,5 +30,5 @@ func (a *app) serveMetrics(cfg *load.Config) (stop func(), err error) {
 	metrics := loadmetrics.New()
 	cfg.Watcher = metrics
 	fmt.Fprintf(a.stderr, "metrics of the load: http://%s/metrics\n", listener.Addr())
-	return metrics.Serve(listener, a.options.Server.Token), nil
+	return metrics.Serve(listener, a.options.Tokens()), nil
 }

@@ -189,7 +189,7 @@ func (a *app) trialConfig(driver string) (trial.Config, error) {
 		Command:  a.command(),
 		Dir:      a.out,
 		Scenario: a.scenario(),
-		Token:    a.options.Server.Token,
+		Token:    a.options.Tokens().First(),
 		Load:     load,
 	}
 	if cfg.Dir == "" {

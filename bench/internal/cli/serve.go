@@ -70,7 +70,7 @@ func (a *app) serve(ctx context.Context, name string, bench bool) error {
 	fmt.Fprintf(a.stdout, "%s %s, %s: %s\n", settings.Driver, settings.Version, settings.Durability, settings.Meaning())
 	fmt.Fprintf(a.stdout, "%s%s\n", servingPrefix, srv.URL())
 	if bench {
-		fmt.Fprintf(a.stdout, "drive it:  %s\n", server.VegetaCommand(srv.URL(), cfg.Scenario.Query(), a.options.Load.InFlight, cfg.Token.IsSet()))
+		fmt.Fprintf(a.stdout, "drive it:  %s\n", server.VegetaCommand(srv.URL(), cfg.Scenario.Query(), a.options.Load.InFlight, cfg.Tokens.AreSet()))
 	} else {
 		fmt.Fprintf(a.stdout, "use it:    dtm's clients take %s/api/dtmsvr\n", srv.URL())
 	}
@@ -87,8 +87,8 @@ func (a *app) serverConfig(bench bool) server.Config {
 	}
 	cfg.Bench = bench
 	cfg.Pprof = o.Server.Pprof
-	cfg.Token = o.Server.Token
-	cfg.AdminToken = o.Server.AdminToken
+	cfg.Tokens, cfg.AdminTokens = o.Tokens(), o.AdminTokens()
+	cfg.AuditSubmits = o.Server.AuditSubmits
 	cfg.MaxConns = o.Server.MaxConns
 	cfg.Wait = o.Server.MaxWait
 	cfg.BranchAllow = o.Coordinator.BranchAllow

@@ -14,10 +14,12 @@ type Config struct {
 	Bench  bool   // serves the bench's endpoints too
 	Pprof  bool   // serves profiles
 
-	// Token is what clients must show; without one, whoever reaches the server
-	// may use it, and Listen must be loopback. AdminToken opens all that Token
-	// does and what nothing else opens: stopping a saga by force.
-	Token, AdminToken secret.Text
+	// Tokens are what clients must show one of; without any, whoever reaches the server
+	// may use it, and Listen must be loopback. AdminTokens open all that Tokens do, and
+	// what nothing else opens: stopping a saga by force, and profiles.
+	Tokens, AdminTokens secret.Tokens
+
+	AuditSubmits bool // the audit has a line for each saga that is submitted
 
 	MaxConns int           // connections at once; more wait to be accepted
 	Read     time.Duration // for a request to come in, header and body
@@ -59,6 +61,9 @@ func (c Config) validate() error {
 		if f.value < time.Millisecond {
 			return fmt.Errorf("server: %w: %s: %v, at least 1ms", store.ErrInvalid, f.name, f.value)
 		}
+	}
+	if c.Pprof && !c.AdminTokens.AreSet() {
+		return fmt.Errorf("server: %w: pprof: profiles are for the admin: set SAGABENCH_SERVER_ADMIN_TOKEN or server.admin_token_file", store.ErrInvalid)
 	}
 	if c.MaxConns < 1 {
 		return fmt.Errorf("server: %w: max conns: %d, at least 1", store.ErrInvalid, c.MaxConns)

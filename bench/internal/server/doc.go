@@ -27,13 +27,17 @@
 //
 // # What it guarantees
 //
-//   - With Config.Token, nothing but /healthz and /api/ping answers a request
-//     that does not show it, as Authorization: Bearer TOKEN; the page has people
-//     log in with it, and the branch endpoints take a key made of it (see
+//   - With Config.Tokens, nothing but /healthz and /api/ping answers a request
+//     that does not show one, as Authorization: Bearer TOKEN; the page has people
+//     log in with one, and the branch endpoints take a key made of one (see
 //     [BranchesOf]).
 //   - Without one the server is reached from its own machine only, and not by
 //     pages of other sites in a browser there.
-//   - Sagas are stopped by force with Config.AdminToken only, or not at all.
+//   - Sagas are stopped by force, and profiles given, with one of Config.AdminTokens
+//     only, or not at all.
+//   - The log has a line for each request that changed a saga or was refused, but for
+//     submits that were taken, unless Config.AuditSubmits asks for them. A flood of
+//     refusals is counted.
 //   - Slow clients are cut off, and the connections bounded.
 //   - Told to stop, it refuses new sagas and answers the requests under way; what
 //     has not ended within Config.Grace is let go, for others to take over.

@@ -3,7 +3,6 @@ package server
 import (
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -61,14 +60,23 @@ func TestServer_StoreAway_AnswersDoNotSayWhereItIs(t *testing.T) {
 // login logs in to the page, and returns the cookie.
 func (at *site) login() *http.Cookie {
 	at.t.Helper()
-	request := at.bare(http.MethodPost, "/ui/login")
-	request.Body = io.NopCloser(strings.NewReader(url.Values{"token": {theToken}}.Encode()))
-	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	r := at.ask(request)
+	r := at.post("/ui/login", "token="+theToken, nil)
 	require.Equal(at.t, http.StatusSeeOther, r.status, r.body)
 	cookie, err := http.ParseSetCookie(r.header.Get("Set-Cookie"))
 	require.NoError(at.t, err)
 	return cookie
+}
+
+// post sends a form of the page.
+func (at *site) post(path, form string, cookie *http.Cookie) response {
+	at.t.Helper()
+	request := at.bare(http.MethodPost, path)
+	request.Body = io.NopCloser(strings.NewReader(form))
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if cookie != nil {
+		request.AddCookie(cookie)
+	}
+	return at.ask(request)
 }
 
 func (at *site) asAdmin(method, path, body string) response {

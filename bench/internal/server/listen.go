@@ -24,7 +24,7 @@ func Listen(cfg Config) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: listen: %q, want HOST:PORT: %w", store.ErrInvalid, cfg.Listen, err)
 	}
-	if !cfg.Token.IsSet() && !addr.IP.IsLoopback() {
+	if !cfg.Tokens.AreSet() && !addr.IP.IsLoopback() {
 		return nil, fmt.Errorf("%w: listen: other machines reach %q, so it needs a token: "+
 			"set SAGABENCH_SERVER_TOKEN or server.token_file, or use 127.0.0.1:%d", store.ErrInvalid, cfg.Listen, addr.Port)
 	}

@@ -12,7 +12,7 @@ import (
 
 func listen(t *testing.T, address string, token secret.Text) (net.Listener, error) {
 	cfg := DefaultConfig()
-	cfg.Listen, cfg.Token = address, token
+	cfg.Listen, cfg.Tokens = address, secret.NewTokens(token.Reveal())
 	l, err := Listen(cfg)
 	if err == nil {
 		t.Cleanup(func() { l.Close() })

@@ -31,7 +31,7 @@ func (s *Server) newRoutes(st store.Store) *gin.Engine {
 	routes.Match(reading, "/metrics", metrics)
 	routes.Match(reading, "/api/metrics", metrics)
 	if s.cfg.Pprof {
-		routes.GET("/debug/pprof/*name", gin.WrapH(profiles()))
+		routes.GET(profilePath+"*name", s.guard.admin, gin.WrapH(profiles()))
 	}
 	return routes
 }
@@ -67,13 +67,15 @@ func (s *Server) logErrors(c *gin.Context) {
 	}
 }
 
+const profilePath = "/debug/pprof/"
+
 func profiles() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc(profilePath, pprof.Index)
+	mux.HandleFunc(profilePath+"cmdline", pprof.Cmdline)
+	mux.HandleFunc(profilePath+"profile", pprof.Profile)
+	mux.HandleFunc(profilePath+"symbol", pprof.Symbol)
+	mux.HandleFunc(profilePath+"trace", pprof.Trace)
 	return mux
 }
 

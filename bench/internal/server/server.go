@@ -67,7 +67,6 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		cfg:      cfg,
 		listener: newBounded(deps.Listener, cfg.MaxConns),
 		log:      deps.Logger,
-		guard:    newGuard(cfg),
 		metrics:  newMetrics(),
 		url:      "http://" + addr.String(),
 	}
@@ -75,6 +74,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		s.log = slog.Default()
 	}
 	s.seldom = newSeldom(s.log)
+	s.guard = newGuard(cfg, s.seldom)
 	s.stats = &stats{store: deps.Store, log: s.log}
 
 	allow := slices.Clip(cfg.BranchAllow)
@@ -98,10 +98,16 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if s.coordinator, err = saga.New(deps.Store, s.caller, deps.Saga); err != nil {
 		return nil, err
 	}
-	s.api = httpapi.New(s.coordinator, deps.Store, httpapi.Config{Version: version(), Admin: s.guard.isAdmin, Logger: s.log})
-	s.ui = webui.New(s.coordinator, deps.Store, webui.Config{Token: cfg.Token, Attempts: attempts, Logger: s.log})
+	s.api = httpapi.New(s.coordinator, deps.Store, httpapi.Config{
+		Version: version(), Admin: s.guard.isAdmin, Audit: s.guard.auditedRequest, Logger: s.log,
+	})
+	logins := cfg.Tokens
+	if logins.AreSet() {
+		logins = slices.Concat(logins, cfg.AdminTokens)
+	}
+	s.ui = webui.New(s.coordinator, deps.Store, webui.Config{Tokens: logins, Attempts: attempts, Audit: s.guard.audited, Logger: s.log})
 	if cfg.Bench {
-		s.bench = newBench(s.coordinator, cfg.Scenario, s.url, cfg.Token)
+		s.bench = newBench(s.coordinator, cfg.Scenario, s.url, cfg.Tokens.First())
 	}
 
 	base, cutOff := context.WithCancelCause(context.Background())

@@ -187,11 +187,22 @@ func TestServer_AnswersAPanic(t *testing.T) {
 
 func TestServer_ServesProfilesOnlyWhenAsked(t *testing.T) {
 	t.Parallel()
-	at := start(t, testkit.OpenPebble(t), func(c *Config, _ *Deps) { c.Pprof = true })
-	require.Contains(t, at.get("/debug/pprof/").body, "goroutine")
-	require.True(t, strings.HasPrefix(at.get("/debug/pprof/goroutine?debug=1").body, "goroutine profile: total"))
-	require.Equal(t, http.StatusOK, at.get("/debug/pprof/cmdline").status)
-	require.Equal(t, http.StatusNotFound, start(t, testkit.OpenPebble(t)).get("/debug/pprof/cmdline").status)
+	for name, change := range map[string]func(*Config, *Deps){"on loopback": everything, "with tokens": withToken} {
+		at := start(t, testkit.OpenPebble(t), change, func(c *Config, _ *Deps) { c.Pprof = true })
+		profile := func(path string) response { return at.asAdmin(http.MethodGet, path, "") }
+		require.Contains(t, profile("/debug/pprof/").body, "goroutine", name)
+		require.True(t, strings.HasPrefix(profile("/debug/pprof/goroutine?debug=1").body, "goroutine profile: total"))
+		require.Equal(t, http.StatusOK, profile("/debug/pprof/cmdline").status)
+		require.Equal(t, http.StatusForbidden, at.get("/debug/pprof/cmdline").status, "they are for the admin")
+	}
+	at := start(t, testkit.OpenPebble(t), func(c *Config, _ *Deps) { c.AdminTokens = secret.NewTokens(theAdminToken) })
+	require.Equal(t, http.StatusNotFound, at.asAdmin(http.MethodGet, "/debug/pprof/cmdline", "").status)
+
+	cfg := DefaultConfig()
+	cfg.Pprof = true
+	_, err := Listen(cfg)
+	require.ErrorIs(t, err, store.ErrInvalid)
+	require.ErrorContains(t, err, "pprof: profiles are for the admin: set SAGABENCH_SERVER_ADMIN_TOKEN")
 }
 
 func TestServer_ReachesItselfOnAnAddressThatOthersReach(t *testing.T) {
@@ -210,7 +221,7 @@ func TestVegetaCommand_DrivesTheServer(t *testing.T) {
 
 func driveWithVegeta(t *testing.T, token secret.Text) {
 	s := testkit.OpenPebble(t)
-	at := start(t, s, func(c *Config, _ *Deps) { c.Token = token })
+	at := start(t, s, func(c *Config, _ *Deps) { c.Tokens = secret.NewTokens(token.Reveal()) })
 	line := VegetaCommand(at.server.URL(), Scenario{Steps: 1, Branches: BranchesHTTP}.Query(), 8, token.IsSet())
 	require.NotContains(t, line, theToken)
 	shorter := strings.Replace(line, "-duration=10s", "-duration=200ms", 1)

@@ -172,7 +172,7 @@ func TestServer_AllowsItsOwnAddressToTheBenchOnly(t *testing.T) {
 	own := interfaceAddress(t)
 	for _, bench := range []bool{true, false} {
 		at := start(t, testkit.OpenPebble(t), withToken, func(c *Config, _ *Deps) { c.Listen, c.Bench = net.JoinHostPort(own, "0"), bench })
-		of := BranchesOf(at.server.URL(), at.server.cfg.Token)
+		of := BranchesOf(at.server.URL(), at.server.cfg.Tokens.First())
 		r := at.do(http.MethodPost, submitPath, submission(action(of.Action), map[string]any{"wait_result": true}))
 		require.Equal(t, bench || net.ParseIP(own).IsLoopback(), r.status == http.StatusOK, r.body)
 	}

@@ -11,7 +11,7 @@ func VegetaCommand(url, query string, inFlight int, withToken bool) string {
 	}
 	header := ""
 	if withToken {
-		header = ` -header="Authorization: Bearer $SAGABENCH_SERVER_TOKEN"`
+		header = ` -header="Authorization: Bearer ${SAGABENCH_SERVER_TOKEN%% *}"` // the first, where there are several
 	}
 	// Workers and connections are what bounds the requests in flight: without
 	// -workers it starts with 10, without -connections it dials anew.

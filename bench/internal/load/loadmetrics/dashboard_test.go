@@ -17,7 +17,6 @@ import (
 	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/load/loadmetrics"
 	"sagabench/bench/internal/server"
-	"sagabench/internal/secret"
 	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/store"
@@ -87,7 +86,7 @@ var (
 func TestDashboard_AsksForMetricsThatThereAre(t *testing.T) {
 	t.Parallel()
 	m := loadmetrics.New()
-	served := httptest.NewServer(m.Handler(secret.Text{}))
+	served := httptest.NewServer(m.Handler(nil))
 	t.Cleanup(served.Close)
 	serverURL := startServer(t)
 	for _, target := range []string{serverURL + "/bench/saga?steps=2", "http://127.0.0.1:1/"} { // and some errors

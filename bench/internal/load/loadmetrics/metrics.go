@@ -130,13 +130,13 @@ func (m *Metrics) offered() float64 {
 	return m.rate(time.Since(m.began))
 }
 
-// Handler serves the metrics at /metrics. With a token, requests must show it.
-func (m *Metrics) Handler(token secret.Text) http.Handler {
+// Handler serves the metrics at /metrics. With tokens, requests must show one.
+func (m *Metrics) Handler(tokens secret.Tokens) http.Handler {
 	metrics := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		shown, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if token.IsSet() && !token.Matches(shown) {
+		if tokens.AreSet() && !tokens.Matches(shown) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			http.Error(w, "the metrics want the token: Authorization: Bearer TOKEN", http.StatusUnauthorized)
 			return
@@ -148,8 +148,8 @@ func (m *Metrics) Handler(token secret.Text) http.Handler {
 
 // Serve serves the handler on a listener until stop is called, which closes the
 // listener and all connections.
-func (m *Metrics) Serve(l net.Listener, token secret.Text) (stop func()) {
-	server := &http.Server{Handler: m.Handler(token), ReadTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
+func (m *Metrics) Serve(l net.Listener, tokens secret.Tokens) (stop func()) {
+	server := &http.Server{Handler: m.Handler(tokens), ReadTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

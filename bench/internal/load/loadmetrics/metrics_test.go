@@ -58,7 +58,7 @@ func config(t *testing.T, target string, watcher load.Watcher) load.Config {
 func TestMetrics_AgreeWithTheResult(t *testing.T) {
 	t.Parallel()
 	m := loadmetrics.New()
-	metrics := httptest.NewServer(m.Handler(secret.Text{}))
+	metrics := httptest.NewServer(m.Handler(nil))
 	t.Cleanup(metrics.Close)
 	law := simserver.Law{PerS: 1000}.Handler(1)
 	during := make(chan map[string]*dto.MetricFamily, 1)
@@ -114,7 +114,7 @@ func TestMetrics_CountLateAndDroppedAndOutcomes(t *testing.T) {
 	m.Answered(load.Answer{Outcome: store.StatusFailed, Latency: time.Second, Service: time.Millisecond, Late: true})
 	m.Answered(load.Answer{Outcome: store.StatusSucceeded})
 	m.Ends(7)
-	server := httptest.NewServer(m.Handler(secret.Text{}))
+	server := httptest.NewServer(m.Handler(nil))
 	t.Cleanup(server.Close)
 	got := scrape(t, server.URL+"/metrics")
 	require.InDelta(t, 1, number(got["sagabench_load_late_total"]), 0)
@@ -130,7 +130,7 @@ func TestMetrics_CountLateAndDroppedAndOutcomes(t *testing.T) {
 
 func TestMetrics_WantTheTokenIfThereIsOne(t *testing.T) {
 	t.Parallel()
-	handler := loadmetrics.New().Handler(secret.New("the-token-of-the-tests"))
+	handler := loadmetrics.New().Handler(secret.NewTokens("the-token-of-the-tests"))
 	for shown, want := range map[string]int{
 		"": 401, "Bearer x": 401, "Bearer ": 401, "Bearer the-token-of-the-tests": 200,
 	} {
@@ -148,7 +148,7 @@ func TestServe_EndsWithItsConnections(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	url := "http://" + l.Addr().String() + "/metrics"
-	stop := loadmetrics.New().Serve(l, secret.Text{})
+	stop := loadmetrics.New().Serve(l, nil)
 	response, err := http.Get(url)
 	require.NoError(t, err)
 	_, err = io.Copy(io.Discard, response.Body)

@@ -1,0 +1,84 @@
+package webui
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Wrong logins that one address may make in so much time.
+const (
+	failuresAllowed = 10
+	failureTime     = time.Minute
+	maxFailing      = 10_000 // addresses told apart; others count as one
+)
+
+// failures counts wrong logins by address: nobody is to guess tokens at leisure.
+type failures struct {
+	mu    sync.Mutex
+	since time.Time
+	count map[netip.Prefix]int
+}
+
+// allow reports whether a login from there may be tried.
+func (f *failures) allow(remote string, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now.Sub(f.since) >= failureTime {
+		f.since, f.count = now, make(map[netip.Prefix]int)
+	}
+	return f.count[f.key(remote)] < failuresAllowed
+}
+
+// add counts a wrong one.
+func (f *failures) add(remote string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.count[f.key(remote)]++
+}
+
+// key is the network that one sender has to himself.
+func (f *failures) key(remote string) netip.Prefix {
+	at, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	addr, bits := at.Addr().Unmap().WithZone(""), 32
+	if addr.Is6() {
+		bits = 64
+	}
+	key, err := addr.Prefix(bits)
+	if _, known := f.count[key]; err != nil || !known && len(f.count) >= maxFailing {
+		return netip.Prefix{}
+	}
+	return key
+}
+
+// logouts are the logins that were ended before their time, until it is there. They
+// are known to this process alone.
+type logouts struct {
+	mu   sync.Mutex
+	ends map[string]int64 // Unix seconds, by login
+}
+
+// add ends a login that is valid.
+func (l *logouts) add(login string, ends int64, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ends == nil {
+		l.ends = make(map[string]int64)
+	}
+	for other, ended := range l.ends {
+		if ended <= now.Unix() {
+			delete(l.ends, other)
+		}
+	}
+	l.ends[login] = ends
+}
+
+func (l *logouts) have(login string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ended := l.ends[login]
+	return ended
+}
