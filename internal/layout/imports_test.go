@@ -24,12 +24,12 @@ var rules = []struct {
 	{"store", nil, "the contract knows no engine"},
 	{"store/storetest", []string{"store"}, "the suite knows only the contract"},
 	{"store/groupcommit", []string{"store"}, "batching knows no engine"},
-	{"store/redisstore", []string{"store", "lua"}, "a backend knows the contract"},
+	{"store/redisstore", []string{"store", "lua", "internal/tlsfiles"}, "a backend knows the contract"},
 	{"store/pebblestore", []string{"store", "internal/filesystem"}, "a backend knows the contract"},
-	{"store/sqlstore", []string{"store"}, "a backend knows the contract"},
+	{"store/sqlstore", []string{"store", "internal/tlsfiles"}, "a backend knows the contract"},
 	{"store/open", []string{"store", "store/"}, "the one package that knows all backends"},
 	{"lua", nil, "scripts are text"},
-	{"lua/microbench", []string{"lua", "internal/document"}, "it prices scripts; what starts servers, and runs sagas to compare with, calls it"},
+	{"lua/microbench", []string{"lua", "internal/document", "internal/tlsfiles"}, "it prices scripts; what starts servers, and runs sagas to compare with, calls it"},
 	{"saga", []string{"store", "store/groupcommit"}, "the coordinator works over any store"},
 	{"saga/webui", []string{"saga", "store", "internal/secret"}, "the page knows the coordinator, and no engine"},
 	{"saga/httpapi", []string{"saga", "store"}, "the wire format knows the coordinator, and no engine"},
@@ -39,9 +39,10 @@ var rules = []struct {
 	{"internal/document", nil, "it lays out what others found"},
 	{"internal/fill", []string{"saga", "store"}, "it fills any store, and knows no engine"},
 	{"internal/secret", nil, "a secret is text"},
+	{"internal/tlsfiles", nil, "files are files, whoever speaks TLS"},
 	{"internal/testkit", []string{"store", "store/pebblestore", "store/redisstore", "deploy/lab"}, "it is for tests, and knows what several need"},
 	{"internal/config", []string{"internal/secret"}, "options are handed on as each package's own struct"},
-	{"bench/internal/cli", []string{"lua", "lua/microbench", "store/open", "store/pebblestore", "store/redisstore", "store/sqlstore", "store", "saga", "deploy/lab", "internal/config", "internal/document", "internal/secret", "bench/internal/"}, ""},
+	{"bench/internal/cli", []string{"lua", "lua/microbench", "store/open", "store/pebblestore", "store/redisstore", "store/sqlstore", "store", "saga", "deploy/lab", "internal/config", "internal/document", "internal/secret", "internal/tlsfiles", "bench/internal/"}, ""},
 	{"bench/internal/stats", nil, "arithmetic knows no result"},
 	{"bench/internal/usl", []string{"bench/internal/stats"}, "arithmetic knows no result"},
 	{"bench/internal/simserver", nil, "it is nothing but a law of latency"},
@@ -49,13 +50,13 @@ var rules = []struct {
 	{"bench/internal/capacity", []string{"bench/internal/report", "bench/internal/stats", "internal/document"}, "it decides what to measure next; others send the load"},
 	{"bench/internal/compare", []string{"bench/internal/report", "bench/internal/stats", "internal/document"}, "it works on results, and runs nothing"},
 	{"bench/internal/plan", []string{"bench/internal/report", "bench/internal/stats", "bench/internal/usl", "internal/document", "store"}, "it works on results, and runs nothing"},
-	{"bench/internal/", []string{"store", "store/open", "saga", "saga/httpapi", "saga/webui", "lua", "deploy/lab", "internal/document", "internal/filesystem", "internal/fill", "internal/secret", "bench/internal/", "store/groupcommit"}, "only the command line reads the configuration"},
+	{"bench/internal/", []string{"store", "store/open", "saga", "saga/httpapi", "saga/webui", "lua", "deploy/lab", "internal/document", "internal/filesystem", "internal/fill", "internal/secret", "internal/tlsfiles", "bench/internal/", "store/groupcommit"}, "only the command line reads the configuration"},
 	{"bench", []string{"bench/internal/cli"}, "main hands its arguments on"},
 }
 
 // standardOnly import nothing beyond the standard library and, by the rules
 // above, us.
-var standardOnly = []string{"store", "store/groupcommit", "lua", "internal/secret"}
+var standardOnly = []string{"store", "store/groupcommit", "lua", "internal/secret", "internal/tlsfiles"}
 
 type goPackage struct {
 	ImportPath string

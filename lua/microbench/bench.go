@@ -10,12 +10,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"sagabench/internal/tlsfiles"
 	"sagabench/lua"
 )
 
 // Config says what to measure, where.
 type Config struct {
-	URL string // redis://[user:password@]host:port[/db], or rediss:// for TLS
+	URL string // redis://[user:password@]host:port[/db], or rediss:// for TLS, as for a store
 
 	// Against are scripts to compare package lua's with; nothing else is measured
 	// then. See lua.ReadDir.
@@ -76,9 +77,13 @@ const connections = 16
 // Open connects to the server and prepares what the probes need on it, under a
 // prefix of its own. The error does not hold the URL's password.
 func Open(ctx context.Context, cfg Config) (_ *Bench, err error) {
-	options, err := redis.ParseURL(cfg.URL)
+	url, files := tlsfiles.CutURL(cfg.URL)
+	options, err := redis.ParseURL(url)
 	if err != nil {
 		return nil, errors.New("redis: url: want redis://[user:password@]host:port[/db]")
+	}
+	if err := files.SetRedis(options.TLSConfig); err != nil {
+		return nil, fmt.Errorf("redis: url: %w", err)
 	}
 	b := &Bench{cfg: cfg, options: options, keys: keys{"b" + rand.Text()[:7], cfg.Due}, filled: map[int]bool{}}
 	defer func() {

@@ -14,12 +14,16 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"sagabench/internal/tlsfiles"
 	"sagabench/store"
 )
 
 // Config says which server to use and how.
 type Config struct {
-	URL       string        // redis://[user:password@]host:port[/db], or rediss:// for TLS
+	// URL is redis://[user:password@]host:port[/db], or rediss:// for TLS, where
+	// ?sslrootcert= is a file with the authority of the server's certificate, and
+	// sslcert and sslkey are our own.
+	URL       string
 	Prefix    string        // of every key; 1 to 32 of A-Z a-z 0-9 _ -
 	Shards    int           // due indexes, 1 to MaxShards, fixed by the first use of Prefix; 0: as they are, one if it is new
 	Retention time.Duration // how long finished sagas are kept; 0: not at all
@@ -67,10 +71,14 @@ var validPrefix = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
 // is given. It refuses with store.ErrUnsafe a server that may evict keys, and a
 // prefix that was laid out with another number of shards.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
-	options, err := redis.ParseURL(cfg.URL)
+	url, files := tlsfiles.CutURL(cfg.URL)
+	options, err := redis.ParseURL(url)
 	if err != nil {
 		// The parser's error may quote the URL, and the URL the password.
 		return nil, fmt.Errorf("redis: %w: url: want redis://[user:password@]host:port[/db]", store.ErrInvalid)
+	}
+	if err := files.SetRedis(options.TLSConfig); err != nil {
+		return nil, fmt.Errorf("redis: %w: url: %w", store.ErrInvalid, err)
 	}
 	switch {
 	case !validPrefix.MatchString(cfg.Prefix):

@@ -14,8 +14,9 @@ type Config struct {
 	// URL is mysql://user:password@host:port/database?tls=true, for MariaDB too,
 	// or postgres://user:password@host:port/database?sslmode=verify-full. On
 	// MySQL the database may be left out and is else used in place of Schema;
-	// tls may be true, false, skip-verify or preferred. On PostgreSQL the
-	// database has to exist, and the options are those of libpq.
+	// tls may be true, false, skip-verify or preferred, and sslrootcert, sslcert
+	// and sslkey are files as on PostgreSQL. There the database has to exist, and
+	// the options are those of libpq.
 	URL string
 
 	// Schema is where the tables are, 1 to 32 of a-z 0-9 _, not beginning with a

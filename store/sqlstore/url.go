@@ -10,11 +10,15 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
+
+	"sagabench/internal/tlsfiles"
 )
 
 // parseURL reads Config.URL. The address is for messages. No error quotes the
 // URL: it holds the password.
 func parseURL(text string) (d dialect, address string, err error) {
+	withFiles := text
+	text, files := tlsfiles.CutURL(text)
 	u, err := url.Parse(text)
 	if err != nil {
 		return nil, "", errors.New("want mysql:// or postgres://user:password@host:port/database, with what is special in a password as %XX")
@@ -30,14 +34,14 @@ func parseURL(text string) (d dialect, address string, err error) {
 		return nil, "", errors.New("fragment: there is no use for one")
 	}
 	if u.Scheme == "mysql" {
-		d, err = parseMySQL(u)
+		d, err = parseMySQL(u, files)
 		return d, "mysql at " + u.Host, err
 	}
-	d, err = parsePostgres(u)
+	d, err = parsePostgres(u, withFiles)
 	return d, "postgres at " + u.Host, err
 }
 
-func parseMySQL(u *url.URL) (*mysqlDialect, error) {
+func parseMySQL(u *url.URL, files tlsfiles.Files) (d *mysqlDialect, err error) {
 	cfg := mysql.NewConfig()
 	cfg.User = u.User.Username()
 	cfg.Passwd, _ = u.User.Password()
@@ -52,18 +56,22 @@ func parseMySQL(u *url.URL) (*mysqlDialect, error) {
 	}
 	for name, values := range u.Query() {
 		if name != "tls" {
-			return nil, fmt.Errorf("option: %q, the only one is tls", name)
+			return nil, fmt.Errorf("option: %q, there are tls, sslrootcert, sslcert and sslkey", name)
 		}
 		cfg.TLSConfig = values[0]
 		if !slices.Contains([]string{"true", "false", "skip-verify", "preferred"}, cfg.TLSConfig) {
 			return nil, fmt.Errorf("tls: %q, want true, false, skip-verify or preferred", cfg.TLSConfig)
 		}
 	}
+	if cfg.TLS, err = files.MySQL(cfg.TLSConfig); err != nil {
+		return nil, err
+	}
 	return &mysqlDialect{client: cfg, database: database}, nil
 }
 
-func parsePostgres(u *url.URL) (*postgresDialect, error) {
-	cfg, err := pgx.ParseConfig(u.String())
+// parsePostgres takes the whole text too: the client knows the files by the same names.
+func parsePostgres(u *url.URL, text string) (*postgresDialect, error) {
+	cfg, err := pgx.ParseConfig(text)
 	if err != nil {
 		// What is left to be wrong is an option; the error's own text begins with
 		// the URL.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"sagabench/internal/tlsfiles"
 )
 
 // mysqlServer is a MariaDB or MySQL. What it counts is up to date at every look.
@@ -39,7 +41,8 @@ type mysqlCounts struct {
 }
 
 func newMySQLServer(ctx context.Context, server Server, timeout time.Duration) (*mysqlServer, error) {
-	u, err := url.Parse(server.URL)
+	text, files := tlsfiles.CutURL(server.URL)
+	u, err := url.Parse(text)
 	if err != nil {
 		// The error quotes the URL, and with it the password.
 		return nil, errors.New("the URL is not one of a MySQL (mysql://USER:PASSWORD@HOST:PORT)")
@@ -55,6 +58,9 @@ func newMySQLServer(ctx context.Context, server Server, timeout time.Duration) (
 	cfg.Net = "tcp"
 	cfg.Addr = net.JoinHostPort(u.Hostname(), strconv.Itoa(port))
 	cfg.TLSConfig = u.Query().Get("tls")
+	if cfg.TLS, err = files.MySQL(cfg.TLSConfig); err != nil {
+		return nil, err
+	}
 	cfg.InterpolateParams = true
 	cfg.Logger = &mysql.NopLogger{}
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"sagabench/internal/tlsfiles"
 )
 
 // redisServer asks a Redis about itself, over one connection of its own whose
@@ -37,10 +39,14 @@ type redisInfo struct {
 }
 
 func newRedisServer(ctx context.Context, server Server, timeout time.Duration) (*redisServer, error) {
-	opt, err := redis.ParseURL(server.URL)
+	url, files := tlsfiles.CutURL(server.URL)
+	opt, err := redis.ParseURL(url)
 	if err != nil {
 		// The error may quote the URL, and with it the password.
 		return nil, errors.New("the URL is not one of a Redis (redis://USER:PASSWORD@HOST:PORT/DB)")
+	}
+	if err := files.SetRedis(opt.TLSConfig); err != nil {
+		return nil, err
 	}
 	r := &redisServer{timeout: timeout, scripts: server.Scripts}
 	opt.PoolSize = 1
