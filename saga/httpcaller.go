@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -53,6 +54,8 @@ type HTTPConfig struct {
 	// NoLoopback takes loopback addresses off what is allowed. Allow may have some,
 	// such as 127.0.0.1:8081.
 	NoLoopback bool
+
+	TLS *tls.Config // for https; nil: what crypto/tls does
 }
 
 // NewHTTPCaller allows loopback, and what HTTPConfig.Allow describes.
@@ -68,6 +71,7 @@ func (cfg HTTPConfig) NewCaller() (*HTTPCaller, error) {
 	h.client = &http.Client{
 		Transport: &http.Transport{
 			DialContext:            h.dial,
+			TLSClientConfig:        cfg.TLS,
 			MaxIdleConnsPerHost:    1024, // one per saga in flight, or each call would dial anew
 			IdleConnTimeout:        90 * time.Second,
 			MaxResponseHeaderBytes: maxAnswerBytes,

@@ -65,6 +65,9 @@ type Options struct {
 		MaxRecovering    int           `koanf:"max_recovering"`
 		BranchAllow      []string      `koanf:"branch_allow"`
 		BranchLoopback   bool          `koanf:"branch_loopback"`
+		BranchCA         string        `koanf:"branch_ca"`
+		BranchCert       string        `koanf:"branch_cert"`
+		BranchKey        string        `koanf:"branch_key"`
 	} `koanf:"coordinator"`
 	GroupCommit struct {
 		MaxBatch int           `koanf:"max_batch"`
@@ -82,6 +85,9 @@ type Options struct {
 		MaxWait        time.Duration `koanf:"max_wait"`
 		Pprof          bool          `koanf:"pprof"`
 		AuditSubmits   bool          `koanf:"audit_submits"`
+		TLSCert        string        `koanf:"tls_cert"`
+		TLSKey         string        `koanf:"tls_key"`
+		ClientCA       string        `koanf:"client_ca"`
 	} `koanf:"server"`
 	Load struct {
 		InFlight int           `koanf:"in_flight"`

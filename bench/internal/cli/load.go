@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -74,6 +76,24 @@ func (a *app) running(targets string, stores []string, command string) (setup, e
 		}
 		target, name = &t, t.Driver
 	}
+	a.warnOfClearText(strings.Split(targets, ","))
 	cfg, err := a.trialConfig(name)
 	return setup{cfg: cfg, servers: trial.Running(strings.Split(targets, ","), target), stop: func() {}}, err
+}
+
+// warnOfClearText names the servers that the token is shown to without TLS, on other
+// machines than this.
+func (a *app) warnOfClearText(targets []string) {
+	if !a.options.Tokens().AreSet() {
+		return
+	}
+	for _, target := range targets {
+		u, err := url.Parse(target)
+		if err != nil || u.Scheme != "http" || u.Hostname() == "localhost" {
+			continue
+		}
+		if ip := net.ParseIP(u.Hostname()); ip == nil || !ip.IsLoopback() {
+			fmt.Fprintf(a.stderr, "warning: the token travels in clear to %s: use https\n", u.Host)
+		}
+	}
 }

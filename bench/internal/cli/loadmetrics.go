@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"crypto/tls"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -29,6 +31,20 @@ func (a *app) serveMetrics(cfg *load.Config) (stop func(), err error) {
 	}
 	metrics := loadmetrics.New()
 	cfg.Watcher = metrics
-	fmt.Fprintf(a.stderr, "metrics of the load: http://%s/metrics\n", listener.Addr())
+	if warning := server.ClearText(at, listener); warning != "" {
+		fmt.Fprintf(a.stderr, "warning: %s\n", warning)
+	}
+	scheme := "http"
+	if at.TLS.AreSet() {
+		cfg, err := at.TLS.Server()
+		if err != nil {
+			return nil, fmt.Errorf("--metrics: %w", errors.Join(err, listener.Close()))
+		}
+		if cfg.ClientCAs != nil {
+			cfg.ClientAuth = tls.RequireAndVerifyClientCert
+		}
+		scheme, listener = "https", tls.NewListener(listener, cfg)
+	}
+	fmt.Fprintf(a.stderr, "metrics of the load: %s://%s/metrics\n", scheme, listener.Addr())
 	return metrics.Serve(listener, a.options.Tokens()), nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sagabench/bench/internal/server"
+	"sagabench/internal/tlsfiles"
 	"sagabench/store/open"
 )
 
@@ -92,6 +93,8 @@ func (a *app) serverConfig(bench bool) server.Config {
 	cfg.MaxConns = o.Server.MaxConns
 	cfg.Wait = o.Server.MaxWait
 	cfg.BranchAllow = o.Coordinator.BranchAllow
+	cfg.TLS = tlsfiles.Files{CA: o.Server.ClientCA, Cert: o.Server.TLSCert, Key: o.Server.TLSKey}
+	cfg.BranchTLS = tlsfiles.Files{CA: o.Coordinator.BranchCA, Cert: o.Coordinator.BranchCert, Key: o.Coordinator.BranchKey}
 	cfg.NoLoopback = !o.Coordinator.BranchLoopback
 	cfg.Scenario = a.scenario()
 	return cfg

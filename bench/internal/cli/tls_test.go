@@ -1,15 +1,18 @@
 package cli
 
 import (
+	"bytes"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/internal/secret"
 	"sagabench/internal/testkit"
 )
 
@@ -80,4 +83,35 @@ func (k *sqlKind) withClientCertificates(t *testing.T, a *testkit.Authority) (ad
 	server := k.own(t, map[string]string{"ssl": "on", "ssl_cert_file": cert, "ssl_key_file": key, "ssl_ca_file": a.CA, "hba_file": hba})
 	execute(t, k.admin(t, server), "CREATE ROLE sagabench LOGIN PASSWORD '"+password+"'", "GRANT CREATE ON DATABASE postgres TO sagabench")
 	return k.login(server, "sagabench", password, "postgres", ""), "sslmode=verify-full"
+}
+
+// A server with a certificate of its own is driven and measured as one without.
+func TestServers_SpeakTLS(t *testing.T) {
+	t.Parallel()
+	authority := testkit.NewAuthority(t)
+	cert, key := authority.Issue("server")
+	p := newProgram(t, "SAGABENCH_SERVER_TLS_CERT="+cert, "SAGABENCH_SERVER_TLS_KEY="+key, "SAGABENCH_SERVER_TOKEN="+userToken, "SSL_CERT_FILE="+authority.CA)
+	s := p.start("coordinator", "pebble:store", "--listen", "127.0.0.1:0")
+	require.Contains(t, s.url, "https://127.0.0.1:")
+	_, out := p.load("--protocol", "dtm", "--target", s.url, "--metrics", "127.0.0.1:0")
+	require.Contains(t, out.stderr, "metrics of the load: https://127.0.0.1:")
+	require.NotContains(t, out.stderr, "in clear")
+	s.stop()
+	got := p.run("run", "pebble", "--duration", "200ms", "--warmup", "50ms", "--branches", "http")
+	require.Equal(t, exitOK, got.code, got.stderr+got.stdout)
+}
+
+func TestLoad_WarnsOfATokenInClear(t *testing.T) {
+	t.Parallel()
+	for target, warns := range map[string]bool{
+		"http://10.0.0.1:8080": true, "http://app1": true, "https://10.0.0.1": false, "http://127.0.0.1:1": false, "http://[::1]:1": false, "http://localhost:1": false,
+	} {
+		for token, set := range map[string]bool{userToken: true, "": false} {
+			var stderr bytes.Buffer
+			a := &app{stderr: &stderr}
+			a.options.Server.Token = secret.New(token)
+			_, _ = a.running(target, nil, "load")
+			require.Equal(t, warns && set, strings.Contains(stderr.String(), "the token travels in clear"), target)
+		}
+	}
 }

@@ -40,6 +40,9 @@ func (g *guard) audited(r *http.Request, shown secret.Text, action, gid string, 
 	role, token := g.whose(shown)
 	add("role", role)
 	add("token", token)
+	if shown := certificate(r); shown != nil {
+		add("certificate", shown.Subject.String())
+	}
 	add("from", r.RemoteAddr)
 	add("forwarded_for", r.Header.Get("X-Forwarded-For")) // as a proxy in front, or whoever else, says
 	if !done {

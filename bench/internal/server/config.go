@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sagabench/internal/secret"
+	"sagabench/internal/tlsfiles"
 	"sagabench/store"
 )
 
@@ -19,6 +20,11 @@ type Config struct {
 	// what nothing else opens: stopping a saga by force, and profiles.
 	Tokens, AdminTokens secret.Tokens
 
+	// TLS is what the server listens with; without a certificate it speaks plain HTTP.
+	// With a CA clients show a certificate that it has signed, and tokens beside it if
+	// there are any.
+	TLS tlsfiles.Files
+
 	AuditSubmits bool // the audit has a line for each saga that is submitted
 
 	MaxConns int           // connections at once; more wait to be accepted
@@ -32,6 +38,8 @@ type Config struct {
 	// away, and, with Bench, this server: see saga.HTTPConfig.
 	BranchAllow []string
 	NoLoopback  bool
+
+	BranchTLS tlsfiles.Files // what https branches are called with
 }
 
 // Where servers listen unless they are told otherwise.
@@ -62,6 +70,14 @@ func (c Config) validate() error {
 			return fmt.Errorf("server: %w: %s: %v, at least 1ms", store.ErrInvalid, f.name, f.value)
 		}
 	}
+	if c.TLS.AreSet() {
+		if _, err := c.TLS.Server(); err != nil {
+			return fmt.Errorf("server: %w: tls_cert, tls_key, client_ca: %w", store.ErrInvalid, err)
+		}
+	}
+	if _, err := c.BranchTLS.Client(); err != nil {
+		return fmt.Errorf("server: %w: branch_ca, branch_cert, branch_key: %w", store.ErrInvalid, err)
+	}
 	if c.Pprof && !c.AdminTokens.AreSet() {
 		return fmt.Errorf("server: %w: pprof: profiles are for the admin: set SAGABENCH_SERVER_ADMIN_TOKEN or server.admin_token_file", store.ErrInvalid)
 	}
@@ -72,4 +88,11 @@ func (c Config) validate() error {
 		return fmt.Errorf("server: %w", err)
 	}
 	return nil
+}
+
+func (c Config) scheme() string {
+	if c.TLS.AreSet() {
+		return "https"
+	}
+	return "http"
 }

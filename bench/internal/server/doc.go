@@ -31,7 +31,9 @@
 //     that does not show one, as Authorization: Bearer TOKEN; the page has people
 //     log in with one, and the branch endpoints take a key made of one (see
 //     [BranchesOf]).
-//   - Without one the server is reached from its own machine only, and not by
+//   - With Config.TLS it speaks TLS, and with a CA in it lets in only who shows a
+//     certificate, but for the same two.
+//   - Without either the server is reached from its own machine only, and not by
 //     pages of other sites in a browser there.
 //   - Sagas are stopped by force, and profiles given, with one of Config.AdminTokens
 //     only, or not at all.
@@ -46,8 +48,7 @@
 //
 // # What it leaves to others
 //
-// The store is opened and closed by the caller, and TLS is ended by a proxy in
-// front. Sagas made with branches=http hold this server's address: one that is
+// The store is opened and closed by the caller. Sagas made with branches=http hold this server's address: one that is
 // restarted must listen on the same port, or those it left are called in vain.
 // Load comes from package load, or from vegeta as [VegetaCommand] says.
 package server

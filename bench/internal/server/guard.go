@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/subtle"
+	"crypto/x509"
 	"net"
 	"net/http"
 	"net/netip"
@@ -20,13 +21,14 @@ import (
 type guard struct {
 	tokens, admins secret.Tokens
 	branchKeys     []string // what opens the branch endpoints, see BranchesOf
+	certificates   bool     // clients show one, too
 	auditSubmits   bool
 	seldom         *seldom
 	refused        atomic.Int64
 }
 
 func newGuard(cfg Config, log *seldom) *guard {
-	g := &guard{tokens: cfg.Tokens, admins: cfg.AdminTokens, auditSubmits: cfg.AuditSubmits, seldom: log}
+	g := &guard{tokens: cfg.Tokens, admins: cfg.AdminTokens, auditSubmits: cfg.AuditSubmits, certificates: cfg.TLS.CA != "", seldom: log}
 	for _, token := range cfg.Tokens {
 		g.branchKeys = append(g.branchKeys, branchKey(token))
 	}
@@ -36,12 +38,15 @@ func newGuard(cfg Config, log *seldom) *guard {
 func (g *guard) check(c *gin.Context) {
 	r := c.Request
 	path := r.URL.Path
+	probe := path == "/healthz" || path == "/api/ping"
 	switch {
+	case g.certificates && !probe && certificate(r) == nil:
+		g.refuse(c, http.StatusUnauthorized, "this server wants a client certificate")
 	case !g.tokens.AreSet():
 		if why := brought(r, path); why != "" {
 			g.refuse(c, http.StatusForbidden, why)
 		}
-	case path == "/healthz", path == "/api/ping", path == "/", ofUI(path): // the page asks for the token itself
+	case probe, path == "/", ofUI(path): // the page asks for the token itself
 	case strings.HasPrefix(path, branchPath) && g.hasBranchKey(r.URL.RawQuery):
 	case g.tokens.Matches(bearer(r)), g.isAdmin(r):
 	default:
@@ -94,6 +99,15 @@ func bearer(r *http.Request) string {
 	return header[len(scheme):]
 }
 
+// certificate is the one that a client has shown, and its authority signed; nil
+// without one.
+func certificate(r *http.Request) *x509.Certificate {
+	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return nil
+	}
+	return r.TLS.PeerCertificates[0]
+}
+
 func ofUI(path string) bool { return path == "/ui" || strings.HasPrefix(path, "/ui/") }
 
 // brought says why a request may have been made by a page of another site, in a
@@ -103,7 +117,11 @@ func brought(r *http.Request, path string) string {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "same-origin", "none":
 	case "":
-		if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host {
+		scheme := "http"
+		if r.TLS != nil {
+			scheme = "https"
+		}
+		if origin := r.Header.Get("Origin"); origin != "" && origin != scheme+"://"+r.Host {
 			return "a page of another site made this request"
 		}
 	default:
@@ -111,8 +129,9 @@ func brought(r *http.Request, path string) string {
 			return "a page of another site made this request"
 		}
 	}
-	// A name of its own may be led to us by whoever it belongs to.
-	if !isLoopback(r.Host) {
+	// A name of its own may be led to us by whoever it belongs to. It is not in our
+	// certificate, then.
+	if r.TLS == nil && !isLoopback(r.Host) {
 		return "a server without a token is asked by its loopback address, not as " + r.Host
 	}
 	return ""

@@ -11,7 +11,7 @@ import (
 
 // Listen checks cfg and opens the port that it names, before anything else is
 // touched. Its errors are one line that says what to do. Of an address that other
-// machines reach it is store.ErrInvalid, unless there is a token.
+// machines reach it is store.ErrInvalid, unless clients show a token or a certificate.
 func Listen(cfg Config) (net.Listener, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -24,9 +24,9 @@ func Listen(cfg Config) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: listen: %q, want HOST:PORT: %w", store.ErrInvalid, cfg.Listen, err)
 	}
-	if !cfg.Tokens.AreSet() && !addr.IP.IsLoopback() {
+	if !cfg.Tokens.AreSet() && cfg.TLS.CA == "" && !addr.IP.IsLoopback() {
 		return nil, fmt.Errorf("%w: listen: other machines reach %q, so it needs a token: "+
-			"set SAGABENCH_SERVER_TOKEN or server.token_file, or use 127.0.0.1:%d", store.ErrInvalid, cfg.Listen, addr.Port)
+			"set SAGABENCH_SERVER_TOKEN or server.token_file (or server.client_ca), or use 127.0.0.1:%d", store.ErrInvalid, cfg.Listen, addr.Port)
 	}
 	l, err := net.ListenTCP("tcp", addr)
 	switch {
@@ -45,4 +45,15 @@ func reachable(l net.Listener) net.TCPAddr {
 		addr.IP = net.IPv4(127, 0, 0, 1)
 	}
 	return addr
+}
+
+// ClearText is a warning if tokens can be read on their way to a listener: other
+// machines reach it, and it does without TLS.
+func ClearText(cfg Config, l net.Listener) (warning string) {
+	addr, ok := l.Addr().(*net.TCPAddr)
+	if !ok || addr.IP.IsLoopback() || cfg.TLS.AreSet() || !cfg.Tokens.AreSet() && !cfg.AdminTokens.AreSet() {
+		return ""
+	}
+	return "tokens travel in clear to " + addr.String() +
+		": set server.tls_cert and server.tls_key, or let nobody but a proxy that ends TLS reach it"
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 )
@@ -50,4 +51,11 @@ func (s *seldom) sum(level slog.Level, key [2]string) {
 		s.logger.Log(context.Background(), level, "more of the same was left out of the log",
 			"message", key[0], "kind", key[1], "lines", n-seldomLines, "within", seldomTime)
 	}
+}
+
+// Write implements io.Writer, for what net/http logs: a handshake that failed, a
+// connection that spoke something else.
+func (s *seldom) Write(line []byte) (int, error) {
+	s.log(slog.LevelWarn, "a connection was refused or cut off", "", "why", strings.TrimSpace(string(line)))
+	return len(line), nil
 }

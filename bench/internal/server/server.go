@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -68,10 +69,13 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		listener: newBounded(deps.Listener, cfg.MaxConns),
 		log:      deps.Logger,
 		metrics:  newMetrics(),
-		url:      "http://" + addr.String(),
+		url:      cfg.scheme() + "://" + addr.String(),
 	}
 	if s.log == nil {
 		s.log = slog.Default()
+	}
+	if warning := ClearText(cfg, deps.Listener); warning != "" {
+		s.log.Warn(warning)
 	}
 	s.seldom = newSeldom(s.log)
 	s.guard = newGuard(cfg, s.seldom)
@@ -81,8 +85,11 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if cfg.Bench {
 		allow = append(allow, addr.String())
 	}
-	var err error
-	if s.caller, err = (saga.HTTPConfig{Allow: allow, NoLoopback: cfg.NoLoopback}).NewCaller(); err != nil {
+	branchTLS, err := cfg.BranchTLS.Client()
+	if err != nil {
+		return nil, err
+	}
+	if s.caller, err = (saga.HTTPConfig{Allow: allow, NoLoopback: cfg.NoLoopback, TLS: branchTLS}).NewCaller(); err != nil {
 		return nil, err
 	}
 	attempts := webui.NewAttempts()
@@ -121,10 +128,24 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		WriteTimeout:   cfg.Read + cfg.Wait + writeTime,
 		IdleTimeout:    2 * time.Minute,
 		MaxHeaderBytes: 16 << 10,
-		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		ErrorLog:       log.New(s.seldom, "", 0),
+		Protocols:      new(http.Protocols),
 		BaseContext:    func(net.Listener) context.Context { return base },
 	}
+	s.http.Protocols.SetHTTP1(true) // the limits on connections are limits on requests
+	if cfg.TLS.AreSet() {
+		if s.http.TLSConfig, err = cfg.TLS.Server(); err != nil {
+			return nil, err
+		}
+	}
 	return s, nil
+}
+
+func (s *Server) serve() error {
+	if s.http.TLSConfig != nil {
+		return s.http.ServeTLS(s.listener, "", "")
+	}
+	return s.http.Serve(s.listener)
 }
 
 // URL is where programs on this machine reach the server, without a slash at its
@@ -135,7 +156,7 @@ func (s *Server) URL() string { return s.url }
 // is no error. It can be called once.
 func (s *Server) Run(ctx context.Context) error {
 	served := make(chan error, 1)
-	go func() { served <- s.http.Serve(s.listener) }()
+	go func() { served <- s.serve() }()
 	select {
 	case err := <-served:
 		s.stop()
