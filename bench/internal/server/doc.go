@@ -48,7 +48,8 @@
 //
 // # What it leaves to others
 //
-// The store is opened and closed by the caller. Sagas made with branches=http hold this server's address: one that is
-// restarted must listen on the same port, or those it left are called in vain.
-// Load comes from package load, or from vegeta as [VegetaCommand] says.
+// The store is opened and closed by the caller. Sagas made with branches=http hold
+// this server's address: one that is restarted must listen on the same port, or those
+// it left are called in vain. Load comes from package load, or from vegeta as
+// [VegetaCommand] says.
 package server
