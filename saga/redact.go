@@ -43,7 +43,7 @@ func withoutURL(err error) error {
 // the store's own words hold its address, and are for the log.
 func RedactError(err error) string {
 	what := "the store does not answer as it should"
-	for _, known := range []error{ErrUnknown, ErrNotEnded, store.ErrClosed} {
+	for _, known := range []error{ErrUnknown, store.ErrClosed} {
 		if errors.Is(err, known) {
 			what = known.Error()
 			break

@@ -67,7 +67,7 @@ func TestMain_RefusesWrongInput(t *testing.T) {
 		"no server said, Postgr": {[]string{"serve", "postgres"}, "", "postgres: which server? Set postgres.url"},
 		"unknown scheme":         {[]string{"run", "mariadb://root:topsecret@" + mysql.Addr()}, "", `"mariadb" is none: want pebble`},
 		"a DSN":                  {[]string{"run", "root:topsecret@tcp(" + mysql.Addr() + ")/"}, "", `"root" is none: want pebble`},
-		"unknown option, MySQL":  {[]string{"run", mysql.URL() + "?charset=utf8"}, "", `option: "charset", the only one is tls`},
+		"unknown option, MySQL":  {[]string{"run", mysql.URL() + "?charset=utf8"}, "", `option: "charset", there are tls, sslrootcert, sslcert and sslkey`},
 		"bad option, MySQL":      {[]string{"run", mysql.URL() + "?tls=perhaps"}, "", `tls: "perhaps", want true, false, skip-verify or preferred`},
 		"bad option, PostgreSQL": {[]string{"run", "postgres://me:topsecret@h/db?sslmode=perhaps"}, "", "sslmode"},
 		"bad URL, MySQL":         {[]string{"run", "mysql://root:topsecre%X@h/"}, "", "as %XX"},
