@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"net/url"
 	"os"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -60,26 +59,9 @@ func TestStores_TakeAnAuthorityAndAClientCertificate(t *testing.T) {
 	}
 }
 
-// giveKey lets a server read its files: root may run it as an account of its own.
-func giveKey(t *testing.T, key, account string) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		return
-	}
-	found, err := user.Lookup(account)
-	require.NoError(t, err)
-	uid, err := strconv.Atoi(found.Uid)
-	require.NoError(t, err)
-	files, err := filepath.Glob(filepath.Join(filepath.Dir(key), "*"))
-	require.NoError(t, err)
-	for _, file := range files {
-		require.NoError(t, os.Chown(file, uid, -1))
-	}
-}
-
 func redisWithClientCertificates(t *testing.T, a *testkit.Authority) (address, strict string) {
 	cert, key := a.Issue("server")
-	giveKey(t, key, "redis")
+	handOver(t, filepath.Dir(key), "redis")
 	port := freePort(t)
 	lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{
 		"tls-port": strconv.Itoa(port), "tls-cert-file": cert, "tls-key-file": key, "tls-ca-cert-file": a.CA, "tls-auth-clients": "yes",
@@ -90,7 +72,7 @@ func redisWithClientCertificates(t *testing.T, a *testkit.Authority) (address, s
 
 func (k *sqlKind) withClientCertificates(t *testing.T, a *testkit.Authority) (address, strict string) {
 	cert, key := a.Issue("server")
-	giveKey(t, key, k.name)
+	handOver(t, filepath.Dir(key), k.name)
 	if k == mysqlKind {
 		server := k.own(t, map[string]string{"ssl_cert": cert, "ssl_key": key, "ssl_ca": a.CA})
 		execute(t, k.admin(t, server),

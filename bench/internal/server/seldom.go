@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"log"
 	"log/slog"
 	"strings"
 	"sync"
@@ -53,8 +54,11 @@ func (s *seldom) sum(level slog.Level, key [2]string) {
 	}
 }
 
-// Write implements io.Writer, for what net/http logs: a handshake that failed, a
-// connection that spoke something else.
+// standard is a log for net/http: of handshakes that failed, and of connections that
+// spoke something else.
+func (s *seldom) standard() *log.Logger { return log.New(s, "", 0) }
+
+// Write implements io.Writer.
 func (s *seldom) Write(line []byte) (int, error) {
 	s.log(slog.LevelWarn, "a connection was refused or cut off", "", "why", strings.TrimSpace(string(line)))
 	return len(line), nil

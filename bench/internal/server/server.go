@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -128,7 +127,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		WriteTimeout:   cfg.Read + cfg.Wait + writeTime,
 		IdleTimeout:    2 * time.Minute,
 		MaxHeaderBytes: 16 << 10,
-		ErrorLog:       log.New(s.seldom, "", 0),
+		ErrorLog:       s.seldom.standard(),
 		Protocols:      new(http.Protocols),
 		BaseContext:    func(net.Listener) context.Context { return base },
 	}
