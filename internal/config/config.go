@@ -4,7 +4,8 @@
 // two alike.
 //
 // A setting redis.url is the environment's SAGABENCH_REDIS_URL. A key or variable
-// that is none of ours is an error, for it is most likely a misspelt one. Errors
+// that is none of ours is an error, for it is most likely a misspelt one; only the
+// variables that Kubernetes makes of a Service named sagabench are ignored. Errors
 // never hold the value of a secret.
 package config
 
@@ -196,6 +197,9 @@ func loadEnvironment(into *koanf.Koanf, known []string, environ []string) error 
 			continue
 		}
 		key, ok := keys[name]
+		if !ok && ofService(entry) {
+			continue
+		}
 		if !ok {
 			return fmt.Errorf("environment: unknown variable %s: conf.sample.yml lists all keys; redis.url is %s", name, Variable("redis.url"))
 		}
