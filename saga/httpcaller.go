@@ -41,6 +41,7 @@ type HTTPCaller struct {
 	client   *http.Client
 	hosts    map[string]bool
 	networks []netip.Prefix
+	room     chan struct{} // of all connections; nil: they are not bounded
 }
 
 var _ Caller = (*HTTPCaller)(nil)
@@ -69,13 +70,13 @@ func NewHTTPCaller(allow []string) (*HTTPCaller, error) {
 	}
 	h.client = &http.Client{
 		Transport: &http.Transport{
-			DialContext:            h.dial,
-			MaxIdleConnsPerHost:    1024, // one per saga in flight, or each call would dial anew
+			DialContext:            h.dialWithin,
 			IdleConnTimeout:        90 * time.Second,
 			MaxResponseHeaderBytes: maxAnswerBytes,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+	h.LimitConnections(DefaultBranchConns, 0)
 	return h, nil
 }
 

@@ -64,6 +64,8 @@ type Options struct {
 		MaxRetryInterval time.Duration `koanf:"max_retry_interval"`
 		PollInterval     time.Duration `koanf:"poll_interval"`
 		MaxRecovering    int           `koanf:"max_recovering"`
+		MaxInFlight      int           `koanf:"max_in_flight"`
+		BranchConns      int           `koanf:"branch_conns"`
 		BranchAllow      []string      `koanf:"branch_allow"`
 	} `koanf:"coordinator"`
 	GroupCommit struct {

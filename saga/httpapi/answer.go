@@ -51,6 +51,8 @@ func fail(c *gin.Context, err error) {
 	switch {
 	case errors.Is(err, errTooLarge):
 		answer(c, http.StatusRequestEntityTooLarge, result{Message: err.Error()})
+	case errors.Is(err, saga.ErrBusy):
+		busy(c, err)
 	case errors.Is(err, store.ErrExists): // stores say it in words of their own
 		answer(c, http.StatusConflict, result{resultFailure, store.ErrExists.Error()})
 	case errors.Is(err, saga.ErrEnded):
@@ -62,6 +64,12 @@ func fail(c *gin.Context, err error) {
 	default:
 		answer(c, http.StatusInternalServerError, result{Message: err.Error()})
 	}
+}
+
+// busy answers a request of which nothing was done, and that may come again.
+func busy(c *gin.Context, err error) {
+	c.Header("Retry-After", "1")
+	answer(c, http.StatusServiceUnavailable, result{Message: err.Error()})
 }
 
 func invalid(format string, args ...any) error {

@@ -92,6 +92,7 @@ func (a *app) serverConfig(bench bool) server.Config {
 	cfg.MaxConns = o.Server.MaxConns
 	cfg.Wait = o.Server.MaxWait
 	cfg.BranchAllow = o.Coordinator.BranchAllow
+	cfg.BranchConns = o.Coordinator.BranchConns
 	cfg.Scenario = a.scenario()
 	return cfg
 }

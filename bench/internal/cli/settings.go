@@ -42,6 +42,8 @@ func defaults() config.Options {
 	o.Coordinator.MaxRetryInterval = s.MaxRetryInterval
 	o.Coordinator.PollInterval = s.PollInterval
 	o.Coordinator.MaxRecovering = s.MaxRecovering
+	o.Coordinator.MaxInFlight = s.MaxInFlight
+	o.Coordinator.BranchConns = v.BranchConns
 	o.Coordinator.BranchAllow = []string{}
 	o.GroupCommit.MaxBatch = s.Commit.MaxBatch
 	o.GroupCommit.MaxQueue = s.Commit.MaxQueue
@@ -152,6 +154,7 @@ func (a *app) sagaConfig() saga.Config {
 	cfg.MaxRetryInterval = o.Coordinator.MaxRetryInterval
 	cfg.PollInterval = o.Coordinator.PollInterval
 	cfg.MaxRecovering = o.Coordinator.MaxRecovering
+	cfg.MaxInFlight = o.Coordinator.MaxInFlight
 	cfg.Commit.MaxBatch = o.GroupCommit.MaxBatch
 	cfg.Commit.MaxQueue = o.GroupCommit.MaxQueue
 	cfg.Commit.Flushers = o.GroupCommit.Flushers

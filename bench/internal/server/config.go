@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sagabench/internal/secret"
+	"sagabench/saga"
 	"sagabench/store"
 )
 
@@ -26,6 +27,8 @@ type Config struct {
 
 	Scenario Scenario // the sagas that the bench's endpoint makes where a request does not say otherwise
 
+	BranchConns int // connections to one branch host at once; calls beyond wait
+
 	// BranchAllow is what branches may be called on beside loopback and, with
 	// Bench, this server, as saga.NewHTTPCaller takes it.
 	BranchAllow []string
@@ -46,6 +49,9 @@ func DefaultConfig() Config {
 		Read:     10 * time.Second,
 		Wait:     10 * time.Second,
 		Grace:    10 * time.Second,
+
+		BranchConns: saga.DefaultBranchConns,
+
 		Scenario: DefaultScenario(),
 	}
 }
@@ -61,6 +67,9 @@ func (c Config) validate() error {
 	}
 	if c.MaxConns < 1 {
 		return fmt.Errorf("server: %w: max conns: %d, at least 1", store.ErrInvalid, c.MaxConns)
+	}
+	if c.BranchConns < 1 {
+		return fmt.Errorf("server: %w: branch conns: %d, at least 1", store.ErrInvalid, c.BranchConns)
 	}
 	if err := c.Scenario.Validate(); err != nil {
 		return fmt.Errorf("server: %w", err)

@@ -22,6 +22,7 @@
 //	200 {"dtm_result":"SUCCESS","gid":"…"}                 it succeeded
 //	409 {"dtm_result":"FAILURE","gid":"…","message":"…"}   it failed, and was compensated
 //	400 {"message":"…"}                                    a parameter is wrong; nothing was written
+//	503 {"message":"…"}, Retry-After                       too many sagas are under way; nothing was written
 //	503 {"gid":"…","message":"…"}                          the store is away, or the saga did not
 //	                                                       end in time: it may end later, or not exist
 //

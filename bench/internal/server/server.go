@@ -83,6 +83,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if s.caller, err = saga.NewHTTPCaller(allow); err != nil {
 		return nil, err
 	}
+	s.caller.LimitConnections(cfg.BranchConns, 0)
 	attempts := webui.NewAttempts()
 	if deps.Saga.Logger == nil {
 		deps.Saga.Logger = s.log

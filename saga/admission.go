@@ -1,0 +1,29 @@
+package saga
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// ErrBusy: as many submitted sagas are under way here as may be. Nothing was
+// written; the saga may be submitted again later, or to another coordinator.
+var ErrBusy = errors.New("too many sagas under way")
+
+// submit creates the saga and gives the run that is to be driven, or nil if it
+// was there already. It refuses the saga before anything is written when
+// Config.MaxInFlight are under way.
+func (c *Coordinator) submit(ctx context.Context, s *Saga) (*run, error) {
+	if c.admitted.Add(1) > int64(c.cfg.MaxInFlight) {
+		c.admitted.Add(-1)
+		c.stats.refused.Add(1)
+		return nil, fmt.Errorf("saga %s: %w: %d, as many as coordinator.max_in_flight allows", s.GID, ErrBusy, c.cfg.MaxInFlight)
+	}
+	r, err := c.create(ctx, s)
+	if r == nil {
+		c.admitted.Add(-1)
+		return nil, err
+	}
+	r.after = c.discharge
+	return r, err
+}
