@@ -81,7 +81,10 @@ type Options struct {
 		AdminToken     secret.Text   `koanf:"admin_token,omitnested"`
 		AdminTokenFile string        `koanf:"admin_token_file"`
 		MaxConns       int           `koanf:"max_conns"`
+		MaxPerPeer     int           `koanf:"max_conns_per_peer"`
 		MaxWait        time.Duration `koanf:"max_wait"`
+		Drain          time.Duration `koanf:"drain"`
+		Grace          time.Duration `koanf:"grace"`
 		Pprof          bool          `koanf:"pprof"`
 	} `koanf:"server"`
 	Load struct {

@@ -91,6 +91,9 @@ func (a *app) serverConfig(bench bool) server.Config {
 	cfg.AdminToken = o.Server.AdminToken
 	cfg.MaxConns = o.Server.MaxConns
 	cfg.Wait = o.Server.MaxWait
+	cfg.MaxConnsPerPeer = o.Server.MaxPerPeer
+	cfg.Drain = o.Server.Drain
+	cfg.Grace = o.Server.Grace
 	cfg.BranchAllow = o.Coordinator.BranchAllow
 	cfg.BranchConns = o.Coordinator.BranchConns
 	cfg.Scenario = a.scenario()

@@ -51,6 +51,9 @@ func defaults() config.Options {
 	o.GroupCommit.Timeout = s.Commit.Timeout
 	o.Server.MaxConns = v.MaxConns
 	o.Server.MaxWait = v.Wait
+	o.Server.MaxPerPeer = v.MaxConnsPerPeer
+	o.Server.Drain = v.Drain
+	o.Server.Grace = v.Grace
 	o.Server.Pprof = v.Pprof
 	o.Load.InFlight = l.InFlight
 	o.Load.Arrival = string(l.Arrival)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -20,10 +21,13 @@ type Config struct {
 	// does and what nothing else opens: stopping a saga by force.
 	Token, AdminToken secret.Text
 
-	MaxConns int           // connections at once; more wait to be accepted
+	MaxConns int           // connections at once; beyond that idle ones are closed, and new ones told to come again
 	Read     time.Duration // for a request to come in, header and body
 	Wait     time.Duration // how long a request waits for the end of its saga
-	Grace    time.Duration // for the sagas under way when the server is told to stop
+	Drain    time.Duration // how long it goes on as before, but is not ready, when it is told to stop
+	Grace    time.Duration // then, for the sagas under way
+
+	MaxConnsPerPeer int // of MaxConns, those of one client address; 0: half of them
 
 	Scenario Scenario // the sagas that the bench's endpoint makes where a request does not say otherwise
 
@@ -56,6 +60,9 @@ func DefaultConfig() Config {
 	}
 }
 
+// perPeer is how many connections one client address may have.
+func (c Config) perPeer() int { return cmp.Or(c.MaxConnsPerPeer, (c.MaxConns+1)/2) }
+
 func (c Config) validate() error {
 	for _, f := range []struct {
 		name  string
@@ -64,6 +71,12 @@ func (c Config) validate() error {
 		if f.value < time.Millisecond {
 			return fmt.Errorf("server: %w: %s: %v, at least 1ms", store.ErrInvalid, f.name, f.value)
 		}
+	}
+	if c.Drain < 0 {
+		return fmt.Errorf("server: %w: drain: %v, at least 0s", store.ErrInvalid, c.Drain)
+	}
+	if c.MaxConnsPerPeer < 0 {
+		return fmt.Errorf("server: %w: max conns per peer: %d, at least 0", store.ErrInvalid, c.MaxConnsPerPeer)
 	}
 	if c.MaxConns < 1 {
 		return fmt.Errorf("server: %w: max conns: %d, at least 1", store.ErrInvalid, c.MaxConns)

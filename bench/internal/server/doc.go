@@ -4,7 +4,9 @@
 //	     /api/dtmsvr/…       dtm's HTTP API, see package httpapi
 //	GET  /ui                 a page for people, see package webui; / leads to it
 //	GET  /metrics            for Prometheus; also as /api/metrics, as dtm has it
-//	GET  /healthz            whether the store answers
+//	GET  /livez              whether the process answers
+//	GET  /readyz             whether requests may be sent here: the store answers, and
+//	                         the server was not told to stop; also as /healthz
 //	     /api/ping           whether the process does
 //	GET  /debug/pprof/…      profiles, when Config.Pprof is set
 //
@@ -28,16 +30,19 @@
 //
 // # What it guarantees
 //
-//   - With Config.Token, nothing but /healthz and /api/ping answers a request
+//   - With Config.Token, nothing but the probes and /api/ping answers a request
 //     that does not show it, as Authorization: Bearer TOKEN; the page has people
 //     log in with it, and the branch endpoints take a key made of it (see
 //     [BranchesOf]).
 //   - Without one the server is reached from its own machine only, and not by
 //     pages of other sites in a browser there.
 //   - Sagas are stopped by force with Config.AdminToken only, or not at all.
-//   - Slow clients are cut off, and the connections bounded.
-//   - Told to stop, it refuses new sagas and answers the requests under way; what
-//     has not ended within Config.Grace is let go, for others to take over.
+//   - Slow clients are cut off, and the connections bounded, altogether and of one
+//     client. Idle ones make room for others, and probes are answered even when all
+//     are in use.
+//   - Told to stop, it is not ready any more and goes on for Config.Drain. Then it
+//     refuses new sagas, and answers queries and the requests under way; what has not
+//     ended within Config.Grace is let go, for others to take over.
 //   - Every answer but those of /ui, /metrics and /debug/pprof is JSON, a
 //     panic's too.
 //

@@ -34,7 +34,7 @@ func (g *guard) check(c *gin.Context) {
 		if why := brought(r, path); why != "" {
 			g.refuse(c, http.StatusForbidden, why)
 		}
-	case path == "/healthz", path == "/api/ping", path == "/", ofUI(path): // the page asks for the token itself
+	case probes[path], path == "/", ofUI(path): // the page asks for the token itself
 	case strings.HasPrefix(path, branchPath) && g.hasBranchKey(r.URL.RawQuery):
 	case g.token.Matches(bearer(r)), g.isAdmin(r):
 	default:

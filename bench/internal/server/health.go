@@ -45,8 +45,8 @@ func (s *stats) get() (store.Stats, error) {
 	return s.last, s.err
 }
 
-// health serves /healthz, which is open to all: it does not say where the store
-// is.
+// health answers whether the store does. It is open to all: it does not say where
+// the store is.
 func (s *stats) health(c *gin.Context) {
 	if _, err := s.get(); err != nil {
 		answer(c, http.StatusServiceUnavailable, reply{Message: "the store does not answer; the server's log has the details"})

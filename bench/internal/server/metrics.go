@@ -81,7 +81,7 @@ func (s *Server) metricsHandler(st store.Store) http.Handler {
 			s.guard.refused.Load),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "sagabench_connections_kept_out_seconds_total",
-			Help: "Time in which a client waited to be let in: as many connections as may be were open.",
+			Help: "Time in which clients were turned away: all connections that are accepted were in use.",
 		}, func() float64 { return s.listener.keptOut().Seconds() }),
 		unfinished{s.stats},
 	)

@@ -15,7 +15,7 @@ func (s *Server) newRoutes(st store.Store) *gin.Engine {
 	gin.SetMode(gin.ReleaseMode) // the only way: it is the process's, and decides what gin prints
 	routes := gin.New()
 	routes.RedirectTrailingSlash = false
-	routes.Use(gin.CustomRecoveryWithWriter(nil, s.panicked), s.guard.check)
+	routes.Use(gin.CustomRecoveryWithWriter(nil, s.panicked), s.onlyProbes, s.guard.check)
 	routes.NoRoute(notFound)
 
 	gated := routes.Group("/", s.whileOpen)
@@ -25,7 +25,9 @@ func (s *Server) newRoutes(st store.Store) *gin.Engine {
 	}
 	s.ui.Register(routes)
 	routes.GET("/", func(c *gin.Context) { c.Redirect(http.StatusFound, "/ui") })
-	routes.GET("/healthz", s.stats.health)
+	routes.GET("/livez", s.live)
+	routes.GET("/readyz", s.ready)
+	routes.GET("/healthz", s.ready)
 	metrics := gin.WrapH(s.metricsHandler(st))
 	routes.GET("/metrics", metrics)
 	routes.GET("/api/metrics", metrics)
@@ -35,11 +37,22 @@ func (s *Server) newRoutes(st store.Store) *gin.Engine {
 	return routes
 }
 
-// whileOpen refuses requests as soon as the server waits for the last ones to
+// stopping is what a server answers that was told to stop.
+const stopping = "the server is stopping"
+
+// reads change nothing: they are answered as long as the port is open.
+var reads = map[string]bool{
+	"/api/ping": true, "/api/dtmsvr/query": true, "/api/dtmsvr/all": true, "/api/dtmsvr/newGid": true, "/api/dtmsvr/version": true,
+}
+
+// whileOpen refuses other requests as soon as the server waits for the last ones to
 // end.
 func (s *Server) whileOpen(c *gin.Context) {
+	if reads[c.FullPath()] {
+		return
+	}
 	if !s.gate.TryRLock() {
-		answer(c, http.StatusServiceUnavailable, reply{Message: "the server is stopping"})
+		busy(c, stopping)
 		c.Abort()
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -44,6 +45,8 @@ type Server struct {
 	http        *http.Server
 	url         string
 
+	draining atomic.Bool // from the signal on: it is not ready any more
+
 	gate   sync.RWMutex            // held for reading by every gated request, for writing to keep out new ones
 	cutOff context.CancelCauseFunc // ends every request
 }
@@ -64,7 +67,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	addr := reachable(deps.Listener)
 	s := &Server{
 		cfg:      cfg,
-		listener: newBounded(deps.Listener, cfg.MaxConns),
+		listener: newBounded(deps.Listener, cfg.MaxConns, cfg.perPeer()),
 		log:      deps.Logger,
 		guard:    newGuard(cfg),
 		metrics:  newMetrics(),
@@ -116,6 +119,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		MaxHeaderBytes: 16 << 10,
 		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 		BaseContext:    func(net.Listener) context.Context { return base },
+		ConnState:      noteState,
+		ConnContext:    noteReserve,
 	}
 	return s, nil
 }
@@ -134,14 +139,17 @@ func (s *Server) Run(ctx context.Context) error {
 		s.stop()
 		return fmt.Errorf("serving %s: %w", s.url, err)
 	case <-ctx.Done():
+		s.draining.Store(true)
+		time.Sleep(s.cfg.Drain)
 		s.stop()
 		<-served
 		return nil
 	}
 }
 
-// stop ends everything: after the grace it no longer waits. The port stays
-// open until the sagas have ended, for their branches may be this server's.
+// stop ends everything: no new sagas are taken, and after the grace it no longer
+// waits. The port stays open until the sagas have ended, for their branches may be
+// this server's, and whoever submitted them may ask about them.
 func (s *Server) stop() {
 	grace, cancel := context.WithTimeout(context.Background(), s.cfg.Grace)
 	defer cancel()
