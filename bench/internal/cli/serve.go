@@ -47,6 +47,11 @@ func (a *app) serve(ctx context.Context, name string, bench bool) error {
 		return err
 	}
 	cfg := a.serverConfig(bench)
+	release, err := boundMemory()
+	if err != nil {
+		return err
+	}
+	defer release()
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
 	target.SetLog(log)
 	listener, err := server.Listen(cfg) // before the store is touched
