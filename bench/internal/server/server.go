@@ -64,17 +64,22 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	log := deps.Logger
+	if log == nil {
+		log = slog.Default()
+	}
+	cfg, branchConns, err := cfg.withinFiles(openFiles(), deps.Store, log)
+	if err != nil {
+		return nil, err
+	}
 	addr := reachable(deps.Listener)
 	s := &Server{
 		cfg:      cfg,
 		listener: newBounded(deps.Listener, cfg.MaxConns, cfg.perPeer()),
-		log:      deps.Logger,
+		log:      log,
 		guard:    newGuard(cfg),
 		metrics:  newMetrics(),
 		url:      "http://" + addr.String(),
-	}
-	if s.log == nil {
-		s.log = slog.Default()
 	}
 	s.stats = &stats{store: deps.Store, log: s.log}
 
@@ -82,11 +87,10 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if cfg.Bench {
 		allow = append(allow, addr.IP.String())
 	}
-	var err error
 	if s.caller, err = saga.NewHTTPCaller(allow); err != nil {
 		return nil, err
 	}
-	s.caller.LimitConnections(cfg.BranchConns, 0)
+	s.caller.LimitConnections(cfg.BranchConns, branchConns)
 	attempts := webui.NewAttempts()
 	if deps.Saga.Logger == nil {
 		deps.Saga.Logger = s.log
