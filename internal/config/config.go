@@ -66,6 +66,7 @@ type Options struct {
 		MaxRecovering    int           `koanf:"max_recovering"`
 		MaxInFlight      int           `koanf:"max_in_flight"`
 		BranchConns      int           `koanf:"branch_conns"`
+		StoreWait        time.Duration `koanf:"store_wait"`
 		BranchAllow      []string      `koanf:"branch_allow"`
 	} `koanf:"coordinator"`
 	GroupCommit struct {

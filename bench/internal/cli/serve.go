@@ -3,12 +3,16 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"sagabench/bench/internal/server"
+	"sagabench/store"
 	"sagabench/store/open"
 )
 
@@ -59,8 +63,8 @@ func (a *app) serve(ctx context.Context, name string, bench bool) error {
 		return err
 	}
 	defer listener.Close()
-	s, err := target.Open(ctx)
-	if err != nil {
+	s, err := a.openStore(ctx, target, cfg, listener, log)
+	if err != nil || s == nil {
 		return err
 	}
 	defer s.Close()
@@ -81,6 +85,45 @@ func (a *app) serve(ctx context.Context, name string, bench bool) error {
 	}
 	fmt.Fprintf(a.stdout, "watch it:  %s/ui and %[1]s/metrics\n", srv.URL())
 	return srv.Run(ctx)
+}
+
+// reopenAfter is the pause between attempts to open a store that does not answer.
+const reopenAfter = 500 * time.Millisecond
+
+// openStore opens the store of a server. A coordinator waits for one that does not
+// answer yet, alive and not ready; a bench server is for measuring now. It gives nil
+// if it was told to stop.
+func (a *app) openStore(ctx context.Context, target open.Target, cfg server.Config, l net.Listener, log *slog.Logger) (store.Store, error) {
+	s, err := target.Open(ctx)
+	wait := a.options.Coordinator.StoreWait
+	if err == nil || cfg.Bench || wait <= 0 || neverOpens(err) {
+		return s, err
+	}
+	log.Warn("the store does not answer; waiting for it", "for", wait, "error", err)
+	starting := server.NewStarting(cfg, l)
+	defer starting.Stop()
+	for deadline := time.Now().Add(wait); err != nil; {
+		select {
+		case <-ctx.Done():
+			return nil, nil
+		case <-time.After(reopenAfter):
+		}
+		s, err = target.Open(ctx)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return nil, nil
+		case err != nil && (neverOpens(err) || time.Now().After(deadline)):
+			return nil, fmt.Errorf("coordinator.store_wait: no store within %v: %w", wait, err)
+		}
+	}
+	log.Info("the store answers")
+	return s, nil
+}
+
+// neverOpens reports whether a store that does not open will not do so later either.
+// Who is not let in, or finds no database, may be early: another program makes them.
+func neverOpens(err error) bool {
+	return errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrUnsafe)
 }
 
 func (a *app) serverConfig(bench bool) server.Config {

@@ -44,6 +44,7 @@ func defaults() config.Options {
 	o.Coordinator.MaxRecovering = s.MaxRecovering
 	o.Coordinator.MaxInFlight = s.MaxInFlight
 	o.Coordinator.BranchConns = v.BranchConns
+	o.Coordinator.StoreWait = time.Minute
 	o.Coordinator.BranchAllow = []string{}
 	o.GroupCommit.MaxBatch = s.Commit.MaxBatch
 	o.GroupCommit.MaxQueue = s.Commit.MaxQueue
