@@ -16,7 +16,7 @@ const (
 	reserveConns = 32
 	// minIdle is how long a connection may wait for a request, its first one too,
 	// before it is closed to make room for another.
-	minIdle = 250 * time.Millisecond
+	minIdle = 20 * time.Millisecond
 )
 
 // bounded accepts so many connections at once, altogether and from one peer. When
