@@ -36,10 +36,14 @@ func (s *stats) get() (store.Stats, error) {
 		// Not the context of whoever asks: the answer is for others too.
 		ctx, cancel := context.WithTimeout(context.Background(), statsTimeout)
 		defer cancel()
+		away := s.err != nil
 		s.last, s.err = s.store.Stats(ctx)
 		s.asked = time.Now()
-		if s.err != nil {
+		switch {
+		case s.err != nil && !away: // once, not as often as it is asked
 			s.log.Warn("the store does not answer", "error", s.err)
+		case s.err == nil && away:
+			s.log.Info("the store answers again")
 		}
 	}
 	return s.last, s.err
