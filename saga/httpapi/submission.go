@@ -106,7 +106,7 @@ func (s *submission) order(to *saga.Saga) error {
 		return nil
 	}
 	if len(s.CustomData) > saga.MaxCustomBytes { // before it costs anything
-		return invalid("custom data: %d bytes, at most %d", len(s.CustomData), saga.MaxCustomBytes)
+		return invalid("custom_data: %d bytes, at most %d", len(s.CustomData), saga.MaxCustomBytes)
 	}
 	var c custom
 	if err := explain("custom_data", json.Unmarshal([]byte(s.CustomData), &c)); err != nil {

@@ -33,7 +33,7 @@ func (a *app) coordinatorCommand() *cobra.Command {
 		Use:   "coordinator STORE",
 		Short: "Run the saga coordinator alone, behind dtm's HTTP API",
 		Long: `Run the saga coordinator alone, behind dtm's HTTP API: programs that drive dtm's
-sagas drive it unchanged. It also serves /ui, /metrics and /healthz.
+sagas drive it unchanged. It also serves /ui, /metrics, /livez and /readyz.
 
 It listens on this machine only, unless there is a token: an address that other
 machines reach needs one, in SAGABENCH_SERVER_TOKEN or server.token_file.`,

@@ -17,6 +17,10 @@ const (
 	// minIdle is how long a connection may wait for a request, its first one too,
 	// before it is closed to make room for another.
 	minIdle = 20 * time.Millisecond
+	// spared is how much longer it may wait when a request has come, and was not read
+	// yet: the machine may be busy. A client that sends a little and then nothing has
+	// no more than this.
+	spared = 200 * time.Millisecond
 )
 
 // bounded accepts so many connections at once, altogether and from one peer. When
@@ -114,14 +118,21 @@ func (b *bounded) admit(c *boundedConn) bool {
 
 // longestIdle is the connection that has waited longest for a request, of those that
 // may be closed for it; nil if there is none.
-func (b *bounded) longestIdle(now time.Time, of func(*boundedConn) bool) (found *boundedConn) {
-	oldest := now.Add(-minIdle).UnixNano()
-	for c := range b.open {
-		if since := c.idleSince.Load(); since != 0 && since <= oldest && of(c) {
-			found, oldest = c, since
+func (b *bounded) longestIdle(now time.Time, of func(*boundedConn) bool) *boundedConn {
+	for {
+		var found *boundedConn
+		oldest := now.Add(-minIdle).UnixNano()
+		for c := range b.open {
+			if since := c.idleSince.Load(); since != 0 && since <= oldest && of(c) {
+				found, oldest = c, since
+			}
 		}
+		if found == nil || found.spared.Load() || !found.pending() {
+			return found
+		}
+		found.spared.Store(true)
+		found.idleSince.CompareAndSwap(oldest, now.Add(spared).UnixNano())
 	}
-	return found
 }
 
 // forget makes room. Forgetting twice is allowed.
@@ -174,6 +185,7 @@ type boundedConn struct {
 	peer      netip.Addr
 	reserve   bool         // accepted beyond the limit: it is for one probe
 	idleSince atomic.Int64 // since when it waits for a request, in ns; 0: it does not
+	spared    atomic.Bool  // while it waits: it was not closed once, for a request had come
 }
 
 // Close implements net.Conn.
@@ -202,6 +214,9 @@ func noteState(conn net.Conn, state http.ConnState) {
 	case state == http.StateActive:
 		c.idleSince.Store(0)
 	case state == http.StateIdle:
+		if c.spared.Load() {
+			c.spared.Store(false)
+		}
 		c.idleSince.Store(time.Now().UnixNano())
 	}
 }

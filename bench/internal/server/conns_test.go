@@ -174,3 +174,34 @@ type from struct {
 }
 
 func (f from) RemoteAddr() net.Addr { return &net.TCPAddr{IP: f.addr, Port: 1} }
+
+// A request that has come is not lost to a server that is too busy to read it at once.
+func TestBounded_SparesAConnectionWhoseRequestHasCome(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	b := newBounded(listener, 2, 2) // nobody reads from its connections
+	t.Cleanup(func() { b.Close() })
+	connect := func(says string) (client net.Conn, accepted *boundedConn) {
+		client, err := net.Dial("tcp", listener.Addr().String())
+		require.NoError(t, err)
+		t.Cleanup(func() { client.Close() })
+		_, err = io.WriteString(client, says)
+		require.NoError(t, err)
+		conn, err := b.Accept()
+		require.NoError(t, err)
+		return client, conn.(*boundedConn)
+	}
+	_, first := connect("GET /livez")
+	require.Eventually(t, first.pending, patience, poll)
+	_, silent := connect("")
+	longAgo := time.Now().Add(-time.Hour).UnixNano()
+	first.idleSince.Store(longAgo)
+	silent.idleSince.Store(longAgo + 1)
+	connect("")
+	require.NotContains(t, b.open, silent)
+	require.Contains(t, b.open, first)
+	first.idleSince.Store(longAgo) // the time it was given is over
+	connect("")
+	require.NotContains(t, b.open, first)
+}
