@@ -14,16 +14,28 @@ var ErrBusy = errors.New("too many sagas under way")
 // was there already. It refuses the saga before anything is written when
 // Config.MaxInFlight are under way.
 func (c *Coordinator) submit(ctx context.Context, s *Saga) (*run, error) {
-	if c.admitted.Add(1) > int64(c.cfg.MaxInFlight) {
-		c.admitted.Add(-1)
+	weight := c.weight(s)
+	if c.admitted.Add(weight) > int64(c.cfg.MaxInFlight) {
+		c.admitted.Add(-weight)
 		c.stats.refused.Add(1)
 		return nil, fmt.Errorf("saga %s: %w: %d, as many as coordinator.max_in_flight allows", s.GID, ErrBusy, c.cfg.MaxInFlight)
 	}
 	r, err := c.create(ctx, s)
 	if r == nil {
-		c.admitted.Add(-1)
+		c.admitted.Add(-weight)
 		return nil, err
 	}
-	r.after = c.discharge
+	if r.after = c.discharge; weight > 1 {
+		r.after = func() { c.admitted.Add(-weight) }
+	}
 	return r, err
+}
+
+// weight is for how many sagas one counts: as many as it may call branches at once.
+// The largest is let in when nothing else is under way.
+func (c *Coordinator) weight(s *Saga) int64 {
+	if !s.Concurrent {
+		return 1
+	}
+	return int64(max(1, min(len(s.Steps), c.cfg.MaxInFlight)))
 }

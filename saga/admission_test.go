@@ -12,6 +12,7 @@ import (
 
 	"sagabench/saga"
 	"sagabench/store"
+	"sagabench/store/storetest"
 )
 
 // However many come at once, so many are accepted as may be under way; of the
@@ -77,4 +78,32 @@ func TestSubmit_ADeferredSagaTakesNoRoom(t *testing.T) {
 			require.Eventually(t, func() bool { return c.Submit(t.Context(), newSaga(1)) == nil }, patience, time.Millisecond)
 		}
 	})
+}
+
+// A concurrent saga calls all its branches at once.
+func TestSubmit_AConcurrentSagaCountsForEachStep(t *testing.T) {
+	t.Parallel()
+	cfg := patient()
+	cfg.MaxInFlight = 10
+	at := blocking()
+	c := start(t, storetest.NewModel(time.Hour), at, cfg)
+	concurrent := func(steps int) *saga.Saga {
+		s := newSaga(steps)
+		s.Concurrent = true
+		return s
+	}
+	first := concurrent(6)
+	require.NoError(t, c.Submit(t.Context(), first))
+	require.ErrorIs(t, c.Submit(t.Context(), concurrent(5)), saga.ErrBusy)
+	second := concurrent(4)
+	require.NoError(t, c.Submit(t.Context(), second))
+	require.ErrorIs(t, c.Submit(t.Context(), newSaga(1)), saga.ErrBusy)
+	close(at.goOn)
+	for _, s := range []*saga.Saga{first, second} {
+		require.Equal(t, store.StatusSucceeded, mustWait(t, c, s.GID).Status)
+	}
+	// One that is larger than all that may be under way runs by itself.
+	large := concurrent(20)
+	until(t, "there is room for it", func() bool { return c.Submit(t.Context(), large) == nil })
+	require.Equal(t, store.StatusSucceeded, mustWait(t, c, large.GID).Status)
 }

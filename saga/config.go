@@ -29,7 +29,8 @@ type Config struct {
 	MaxRecovering int
 	// MaxInFlight bounds the submitted sagas under way at once; more are refused
 	// with ErrBusy. One that waits for a branch costs two goroutines, four while it
-	// holds a connection. Sagas that are deferred do not count.
+	// holds a connection. A concurrent saga counts once for each step. Sagas that are
+	// deferred do not count.
 	MaxInFlight int
 	// MaxWait is how long Run and Wait wait for a saga to end, to the length of a
 	// PollInterval and a call of the store; 0: until their context ends. It spares

@@ -44,7 +44,7 @@ type Coordinator struct {
 	stats counters
 
 	admitted  atomic.Int64 // submitted sagas under way, and being created
-	discharge func()       // takes one off admitted
+	discharge func()       // takes one off admitted; made once, not for each saga
 
 	ctx        context.Context // ends when running sagas are to be let go
 	letGo      context.CancelFunc

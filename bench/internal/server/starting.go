@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -19,11 +20,14 @@ type Starting struct {
 // NewStarting begins to answer on a listener from Listen. Stop must follow before the
 // listener is used again.
 func NewStarting(cfg Config, listener net.Listener) *Starting {
+	if lowered, _, err := cfg.withinFiles(openFiles(), nil, slog.New(slog.DiscardHandler)); err == nil {
+		cfg = lowered // New says so
+	}
 	s := &Starting{
 		listener: &lent{TCPListener: listener.(*net.TCPListener)},
 		http: &http.Server{
-			Handler: http.HandlerFunc(starting), ReadTimeout: cfg.Read, MaxHeaderBytes: 16 << 10,
-			ConnState: noteState,
+			Handler: http.HandlerFunc(starting), ReadTimeout: cfg.Read, WriteTimeout: cfg.Read + writeTime,
+			MaxHeaderBytes: 16 << 10, ConnState: noteState,
 		},
 		served: make(chan struct{}),
 	}
