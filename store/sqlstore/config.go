@@ -63,5 +63,6 @@ func (c Config) check() (Config, error) {
 }
 
 // lockWait is how long a statement waits for a lock before its transaction is
-// given up and tried again: well within the time of a call.
-func (c Config) lockWait() time.Duration { return max(c.Timeout/3, time.Second) }
+// rolled back: longer than a healthy server takes for a commit, and the least
+// that InnoDB knows.
+const lockWait = time.Second

@@ -23,7 +23,8 @@ type mysqlDialect struct {
 	database   string // of the URL; empty: the schema of the configuration
 	version    string
 	mariaDB    bool
-	skipLocked bool
+	skipLocked bool // has SKIP LOCKED
+	noWait     bool // has NOWAIT
 }
 
 // minPacket is for the longest body, escaped, with the statement around it.
@@ -57,7 +58,7 @@ func (d *mysqlDialect) connect(ctx context.Context, cfg Config, dial dialer) (*g
 		// A row is read as it is once it is locked, and the gaps between rows are
 		// not locked.
 		isolation:                  "'READ-COMMITTED'",
-		"innodb_lock_wait_timeout": strconv.Itoa(int(cfg.lockWait().Seconds())),
+		"innodb_lock_wait_timeout": strconv.Itoa(int(lockWait.Seconds())),
 		// Nothing is cut off, and a backslash escapes.
 		"sql_mode": "'STRICT_ALL_TABLES'",
 	}
@@ -126,9 +127,8 @@ func (d *mysqlDialect) judgeVersion() error {
 	if d.mariaDB && number < 10_003 || !d.mariaDB && number < 5_007 {
 		return fmt.Errorf("the server is version %s: want MariaDB 10.3 or MySQL 5.7, or later", d.version)
 	}
-	if d.mariaDB && number >= 10_006 || !d.mariaDB && number >= 8_000 {
-		d.skipLocked = true
-	}
+	d.skipLocked = d.mariaDB && number >= 10_006 || !d.mariaDB && number >= 8_000
+	d.noWait = d.mariaDB || number >= 8_000
 	return nil
 }
 
@@ -188,9 +188,14 @@ func (d *mysqlDialect) sweep(db *gorm.DB, limit int) (int64, error) {
 	return result.RowsAffected, result.Error
 }
 
-func (d *mysqlDialect) hasNoEffect(err error) bool {
-	const lockWaitTimeout, deadlock = 1205, 1213
-	return is(err, lockWaitTimeout) || is(err, deadlock)
+func (d *mysqlDialect) isDeadlock(err error) bool {
+	const deadlock = 1213
+	return is(err, deadlock)
+}
+
+func (d *mysqlDialect) isLocked(err error) bool {
+	const lockWaitTimeout, lockNoWait = 1205, 3572 // MariaDB has one number for both
+	return is(err, lockWaitTimeout) || is(err, lockNoWait)
 }
 
 func is(err error, number uint16) bool {

@@ -6,25 +6,29 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 
 	"sagabench/store"
 )
 
 // apply is all or nothing: one transaction, of one INSERT for what is created
-// and one UPDATE for all transitions that do the same thing, sent in one go.
-// How many rows each has found says whether all went through; if not, it is
-// rolled back. Only the driver knows that number of every statement, gorm that
-// of the last.
-func (d *mysqlDialect) apply(db *gorm.DB, c *chunk, keep int64) (rest chunk, err error) {
+// and one UPDATE for all transitions that do the same thing, sent in one go with
+// its COMMIT. So the server never waits for the client while rows are locked. An
+// UPDATE that did not find all its rows is followed by an error, and what comes
+// behind an error the server does not execute.
+func (d *mysqlDialect) apply(db *gorm.DB, c *chunk, keep int64, noWait bool) (rest chunk, err error) {
 	b := mysqlBatch{now: d.now()}
+	if noWait && d.noWait {
+		b.add(d.lockNow(c.gids()))
+	}
 	b.insert(c.creates)
 	b.update(c.transitions, keep)
+	if len(c.creates) == 0 && len(c.transitions) == 1 && len(b.statements) == 2 {
+		b.statements = b.statements[:1] // a row alone is all or nothing by itself
+	}
 	var done bool
 	err = db.Connection(func(tx *gorm.DB) error {
 		return tx.Statement.ConnPool.(*sql.Conn).Raw(func(conn any) (err error) {
@@ -56,20 +60,31 @@ func (d *mysqlDialect) insert(tx *gorm.DB, jobs []*job[*store.Create]) ([]string
 
 const duplicateEntry = 1062
 
-// mysqlBatch is statements and how many rows each is to find. Gids and owners,
-// which were checked, hold nothing that ends a string; bodies and notes are left
-// to the driver.
+// setNoWait implements dialect. Before MySQL 8.0 nothing does it, and each lock
+// is waited for.
+func (d *mysqlDialect) setNoWait(tx *gorm.DB, c *chunk) error {
+	if !d.noWait {
+		return nil
+	}
+	return tx.Exec(d.lockNow(c.gids())).Error
+}
+
+// lockNow is a statement that fails if somebody has one of these rows locked, has
+// inserted it or has deleted it, and has not committed.
+func (d *mysqlDialect) lockNow(gids []string) string {
+	return "SELECT 1 FROM saga FORCE INDEX (PRIMARY) WHERE gid IN ('" + strings.Join(gids, "','") + "') FOR UPDATE NOWAIT"
+}
+
+// mysqlBatch is statements and their arguments. Gids and owners, which were
+// checked, hold nothing that ends a string; bodies and notes are left to the
+// driver.
 type mysqlBatch struct {
 	now        string
 	statements []string
-	rows       []int64
 	args       []driver.NamedValue
 }
 
-func (b *mysqlBatch) add(statement string, rows int) {
-	b.statements = append(b.statements, statement)
-	b.rows = append(b.rows, int64(rows))
-}
+func (b *mysqlBatch) add(statement string) { b.statements = append(b.statements, statement) }
 
 func (b *mysqlBatch) arg(value any) {
 	b.args = append(b.args, driver.NamedValue{Ordinal: len(b.args) + 1, Value: value})
@@ -92,7 +107,7 @@ func (b *mysqlBatch) insert(jobs []*job[*store.Create]) {
 			",'" + c.Owner + "','" + strings.Repeat("-", 2*c.Steps) + "',?)")
 		b.arg(notNil(c.Body))
 	}
-	b.add(text.String(), len(jobs))
+	b.add(text.String())
 }
 
 // shape is what a transition does, whichever saga it does it to.
@@ -170,34 +185,35 @@ func (b *mysqlBatch) updateAll(s shape, group *alike) {
 		// Never back, and of a branch that is not there it is neither.
 		text.WriteString(" AND SUBSTR(marks," + place(m) + ",1) IN ('-'," + quoted(m.Mark) + ")")
 	}
-	b.add(text.String(), len(group.gids))
+	b.add(text.String())
+	// One more than the greatest number is out of range.
+	b.add("SET @saga=~0+(ROW_COUNT()<>" + strconv.Itoa(len(group.gids)) + ")")
 }
+
+const outOfRange = 1690
 
 // send reports whether all of it was done; if not, none was.
 func (b *mysqlBatch) send(ctx context.Context, conn driver.ExecerContext) (done bool, err error) {
-	alone := len(b.statements) == 1 && (b.rows[0] == 1 || strings.HasPrefix(b.statements[0], "INSERT"))
-	if !alone {
-		b.statements = slices.Insert(b.statements, 0, "BEGIN")
-		b.rows = slices.Insert(b.rows, 0, 0)
+	text := b.statements[0]
+	if len(b.statements) > 1 {
+		text = "BEGIN;" + strings.Join(b.statements, ";") + ";COMMIT"
 	}
-	result, err := conn.ExecContext(ctx, strings.Join(b.statements, ";"), b.args)
-	done = err == nil && slices.Equal(result.(mysql.Result).AllRowsAffected(), b.rows)
-	if is(err, duplicateEntry) {
+	result, err := conn.ExecContext(ctx, text, b.args)
+	if err == nil {
+		rows, err := result.RowsAffected() // of the last
+		return rows > 0 || len(b.statements) > 1, err
+	}
+	if is(err, duplicateEntry) || is(err, outOfRange) {
 		err = nil
 	}
-	if alone {
-		return done, err
+	if len(b.statements) > 1 {
+		if _, open := conn.ExecContext(ctx, "ROLLBACK", nil); open != nil {
+			// It may not have been sent, if ctx has ended. With an open transaction
+			// nobody else may have the connection.
+			return false, fmt.Errorf("%w: %w", driver.ErrBadConn, cmp.Or(err, open))
+		}
 	}
-	end := "ROLLBACK"
-	if done {
-		end = "COMMIT"
-	}
-	if _, open := conn.ExecContext(ctx, end, nil); open != nil {
-		// It may not have been sent, if ctx has ended. With an open transaction
-		// nobody else may have the connection.
-		return false, fmt.Errorf("%w: %w", driver.ErrBadConn, cmp.Or(err, open))
-	}
-	return done, err
+	return false, err
 }
 
 // notNil tells an empty body from none.

@@ -30,7 +30,7 @@ func (d *postgresDialect) connect(ctx context.Context, cfg Config, dial dialer) 
 	for name, value := range map[string]string{
 		"search_path":                   cfg.Schema,
 		"default_transaction_isolation": "read committed",
-		"lock_timeout":                  strconv.FormatInt(cfg.lockWait().Milliseconds(), 10),
+		"lock_timeout":                  strconv.FormatInt(lockWait.Milliseconds(), 10),
 		// What the server knows of the size of a table that fills and empties is
 		// out of date, and by that it may choose to read all of it, or all that has
 		// not ended, to sort it for one page. Every statement here has an index to go
@@ -122,8 +122,17 @@ func (d *postgresDialect) sweep(db *gorm.DB, limit int) (int64, error) {
 	return result.RowsAffected, result.Error
 }
 
-func (d *postgresDialect) hasNoEffect(err error) bool {
-	const serialization, deadlock, lockTimeout = "40001", "40P01", "55P03"
+func (d *postgresDialect) isDeadlock(err error) bool {
+	const serialization, deadlock = "40001", "40P01"
+	return hasCode(err, serialization) || hasCode(err, deadlock)
+}
+
+func (d *postgresDialect) isLocked(err error) bool {
+	const lockTimeout = "55P03"
+	return hasCode(err, lockTimeout)
+}
+
+func hasCode(err error, code string) bool {
 	refused, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (refused.Code == serialization || refused.Code == deadlock || refused.Code == lockTimeout)
+	return ok && refused.Code == code
 }

@@ -24,6 +24,7 @@ type Store struct {
 	dialect    dialect
 	db         *gorm.DB
 	roundTrips atomic.Int64
+	waryUntil  atomic.Int64 // ns since 1970; see write
 
 	calls  sync.RWMutex // held for reading by every call, for writing by Close
 	closed bool
