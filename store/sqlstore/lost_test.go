@@ -156,21 +156,25 @@ func TestApply_CutAtTheCommit(t *testing.T) {
 	forEachMySQL(t, func(t *testing.T, k *kind) {
 		p := newProxy(t, k.server.Addr())
 		cfg := k.config()
-		s, direct := open(t, p.of(cfg)), open(t, cfg)
+		s, direct := open(t, hasty(p.of(cfg))), open(t, cfg)
 		for i, arrives := range []bool{false, true, false, true} {
 			first := 10 * i
 			requireApplied(t, s, create(first))
+			sent := false
 			p.set(func(toServer bool, data []byte) (int, bool) {
-				if !toServer || !bytes.Contains(data, []byte("COMMIT")) {
-					return len(data), false
+				switch {
+				case toServer && bytes.Contains(data, []byte("COMMIT")):
+					sent = true
+					if !arrives {
+						return 0, true
+					}
+				case sent && !toServer: // the server must not find the link cut
+					return 0, false
 				}
-				p.judge = nil
-				if arrives {
-					return len(data), true
-				}
-				return 0, true
+				return len(data), false
 			})
 			errs := s.Apply(t.Context(), []store.Change{mark(first), create(first + 1)})
+			p.set(nil)
 			require.Error(t, errs[0])
 			require.Error(t, errs[1])
 			if arrives {
