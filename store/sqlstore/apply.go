@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -208,7 +210,33 @@ func (s *Store) keep() int64 { return millis(s.cfg.Retention) }
 // transact runs f in a transaction, again as long as that had no effect. So f
 // may run more than once, and what it says holds only if the error is nil.
 func (s *Store) transact(ctx context.Context, f func(tx *gorm.DB) error) error {
-	return s.persist(ctx, func() error { return s.db.WithContext(ctx).Transaction(f) })
+	return s.persist(ctx, func() error {
+		return s.db.WithContext(ctx).Connection(func(tx *gorm.DB) error {
+			return inTransaction(tx.Session(&gorm.Session{NewDB: true}), f)
+		})
+	})
+}
+
+// inTransaction is gorm's Transaction but for its end: the client of MySQL would
+// wait for an answer to COMMIT and ROLLBACK, and for nothing else, beyond the end
+// of the context.
+func inTransaction(tx *gorm.DB, f func(tx *gorm.DB) error) (err error) {
+	ended := false
+	defer func() {
+		if !ended { // with an open transaction nobody else may have the connection
+			_ = tx.Statement.ConnPool.(*sql.Conn).Raw(func(any) error { return driver.ErrBadConn })
+		}
+	}()
+	if err := tx.Exec("START TRANSACTION").Error; err != nil {
+		return err
+	}
+	if err := f(tx); err != nil {
+		ended = tx.Exec("ROLLBACK").Error == nil
+		return err
+	}
+	err = tx.Exec("COMMIT").Error
+	ended = err == nil
+	return err
 }
 
 // persist tries f until it does not lose a deadlock.

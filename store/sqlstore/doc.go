@@ -1,5 +1,5 @@
 // Package sqlstore keeps sagas on a MariaDB, MySQL or PostgreSQL server: MariaDB
-// 10.3, MySQL 5.7.20, PostgreSQL 11, or later.
+// 10.3, MySQL 5.7.20, PostgreSQL 12, or later.
 //
 // # Tables
 //
@@ -56,6 +56,11 @@
 // that no lock is waited for, so a row that stays locked costs one second once, and
 // then some statements each time. Only MySQL before 8.0, which has no NOWAIT, waits
 // for a second again whenever it meets it.
+//
+// A host that vanishes in a transaction (no FIN: power, network) leaves its locks
+// to a session that the server still believes in. Session settings bound how long:
+// see Config.Lease. A batch has no such moment; claims, and what is looked at saga
+// by saga, do.
 //
 // # What it leaves to others
 //

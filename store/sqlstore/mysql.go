@@ -54,11 +54,18 @@ func (d *mysqlDialect) connect(ctx context.Context, cfg Config, dial dialer) (*g
 		isolation = "tx_isolation"
 	}
 	client.DBName = d.database
+	// No session may keep its locks longer than this when its client has vanished
+	// between two statements, in one, or as it takes an answer.
+	silence := strconv.Itoa(int(cfg.sessionBound().Seconds()))
 	client.Params = map[string]string{
 		// A row is read as it is once it is locked, and the gaps between rows are
 		// not locked.
 		isolation:                  "'READ-COMMITTED'",
 		"innodb_lock_wait_timeout": strconv.Itoa(int(lockWait.Seconds())),
+		"lock_wait_timeout":        strconv.Itoa(int(cfg.Timeout.Seconds())), // for tables
+		"wait_timeout":             silence,
+		"net_read_timeout":         silence,
+		"net_write_timeout":        silence,
 		// Nothing is cut off, and a backslash escapes.
 		"sql_mode": "'STRICT_ALL_TABLES'",
 	}
@@ -67,6 +74,9 @@ func (d *mysqlDialect) connect(ctx context.Context, cfg Config, dial dialer) (*g
 		return nil, err
 	}
 	pool := sql.OpenDB(boundedConnector{connector, cfg.Timeout})
+	// Before the server ends an idle session, we do. The pool looks for them once in
+	// that time, or once a second if that is longer.
+	pool.SetConnMaxIdleTime(cfg.sessionBound() / 3)
 	return openGorm(gormmysql.New(gormmysql.Config{Conn: pool, SkipInitializeWithVersion: true}), pool, cfg)
 }
 

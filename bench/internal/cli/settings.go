@@ -137,6 +137,7 @@ func (a *app) openConfig() open.Config {
 		cfg := sqlstore.DefaultConfig()
 		cfg.URL, cfg.Schema = url.Reveal(), o.SQL.Schema
 		cfg.Retention, cfg.Timeout, cfg.Conns = o.Store.Retention, o.SQL.Timeout, o.SQL.Conns
+		cfg.Lease = o.Coordinator.Lease
 		return cfg
 	}
 	return open.Config{
