@@ -2,11 +2,13 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"sagabench/store"
@@ -18,73 +20,94 @@ import (
 // call.
 func TestCalls_WhoseHostVanishes_FreeTheirLocks(t *testing.T) {
 	forEach(t, func(t *testing.T, k *kind) {
-		const sagas = 10
-		due := func(n int) store.Change {
-			c := create(n)
-			c.Due = -time.Second
-			return c
-		}
 		claim := func(s *Store) error {
-			_, err := s.ClaimDue(context.Background(), "gone", time.Minute, sagas)
+			_, err := s.ClaimDue(context.Background(), "gone", time.Minute, vanishedSagas)
 			return err
 		}
-		apply := func(s *Store) error { // two marks, one of which is refused
-			for _, err := range s.Apply(context.Background(), []store.Change{mark(1), mark(2), mark(sagas)}) {
+		apply := func(s *Store) error { // marks, one of which is refused
+			for _, err := range s.Apply(context.Background(), []store.Change{mark(1), mark(2), mark(vanishedSagas)}) {
 				if err != nil && !isRefusal(err) {
 					return err
 				}
 			}
 			return nil
 		}
-		for name, tt := range map[string]struct {
-			call     func(s *Store) error
-			messages int // at least
-		}{"claim": {claim, 4}, "apply": {apply, 4}} {
-			for n := range 7 {
-				t.Run(fmt.Sprint(name, n+1), func(t *testing.T) {
-					t.Parallel()
-					p := newProxy(t, k.server.Addr())
-					cfg := hasty(k.config())
-					cfg.Lease = 2 * time.Second
-					s, other := open(t, p.of(cfg)), open(t, cfg)
-					for _, quiet := range []*Store{s, other} { // its messages would count
-						quiet.stopSweeping()
-						quiet.sweeping.Wait()
+		var running sync.WaitGroup // together: each of them mostly waits
+		for name, call := range map[string]func(*Store) error{"claim": claim, "apply": apply} {
+			for message := range 7 {
+				v := k.newVanishing(t)
+				running.Go(func() {
+					vanished, err := v.run(call, 1+message)
+					if assert.NoError(t, err, "%s, at message %d", name, 1+message) && message < 4 {
+						assert.True(t, vanished, "%s has fewer messages than %d", name, 1+message)
 					}
-					var creates []store.Change
-					for n := range sagas {
-						creates = append(creates, due(n))
-					}
-					require.NoError(t, tt.call(s)) // which prepares statements
-					requireApplied(t, other, creates...)
-
-					p.vanishAt(n + 1)
-					began := time.Now()
-					err := tt.call(s)
-					if !p.vanished() {
-						require.NoError(t, err)
-						require.GreaterOrEqual(t, n, tt.messages)
-						return
-					}
-					require.ErrorIs(t, err, context.DeadlineExceeded)
-					require.Less(t, time.Since(began), 2*cfg.Timeout)
-
-					var free []string
-					require.Eventually(t, func() bool {
-						claimed, err := other.ClaimDue(t.Context(), "other", time.Minute, sagas)
-						require.NoError(t, err)
-						for _, r := range claimed {
-							free = append(free, r.GID)
-						}
-						return len(free) == sagas
-					}, patience, 10*time.Millisecond)
-					require.Less(t, time.Since(began), cfg.sessionBound()+cfg.Timeout+2*time.Second)
-					slices.Sort(free)
-					require.Len(t, slices.Compact(free), sagas)
 				})
 			}
 		}
+		running.Wait()
 	})
+}
+
+const vanishedSagas = 10
+
+// vanishing is a host that is to vanish, and another.
+type vanishing struct {
+	p        *proxy
+	s, other *Store
+}
+
+func (k *kind) newVanishing(t *testing.T) *vanishing {
+	t.Helper()
+	v := &vanishing{p: newProxy(t, k.server.Addr())}
+	cfg := k.config()
+	cfg.Timeout, cfg.Conns, cfg.Lease = 3*time.Second, 2, 2*time.Second
+	v.s, v.other = open(t, v.p.of(cfg)), open(t, cfg)
+	for _, s := range []*Store{v.s, v.other} { // its messages would count
+		s.stopSweeping()
+		s.sweeping.Wait()
+	}
+	return v
+}
+
+// run has the host vanish at a message of a call, if it has so many.
+func (v *vanishing) run(call func(*Store) error, message int) (vanished bool, err error) {
+	if err := call(v.s); err != nil { // which prepares statements
+		return false, err
+	}
+	var creates []store.Change
+	for n := range vanishedSagas {
+		c := create(n)
+		c.Due = -time.Second
+		creates = append(creates, c)
+	}
+	if err := errors.Join(v.other.Apply(context.Background(), creates)...); err != nil {
+		return false, err
+	}
+	v.p.vanishAt(message)
+	began := time.Now()
+	err = call(v.s)
+	switch took := time.Since(began); {
+	case !v.p.vanished():
+		return false, err
+	case err == nil || isRefusal(err) || took > 2*v.s.cfg.Timeout:
+		return true, fmt.Errorf("after %v the host was told: %w", took, err)
+	}
+	limit := began.Add(v.s.cfg.Timeout + lockWait + v.s.cfg.sessionBound() + 2*time.Second)
+	free := map[string]bool{}
+	for len(free) < vanishedSagas {
+		claimed, err := v.other.ClaimDue(context.Background(), "other", time.Minute, vanishedSagas)
+		if err != nil {
+			return true, err
+		}
+		for _, r := range claimed {
+			free[r.GID] = true
+		}
+		if time.Now().After(limit) {
+			return true, fmt.Errorf("after %v only %v are free", time.Since(began), free)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return true, nil
 }
 
 // A host vanishes while the server is sending to it, more than there is room for
