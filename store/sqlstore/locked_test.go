@@ -88,3 +88,23 @@ func TestApply_TwoAlike_OneRefused(t *testing.T) {
 		require.Equal(t, []int{3, 3}, []int{stageOf(t, s, 1), stageOf(t, s, 2)})
 	})
 }
+
+// A finished saga that somebody has locked does not keep the others that are past
+// their retention.
+func TestSweep_OnALockedRow_DropsTheOthers(t *testing.T) {
+	forEach(t, func(t *testing.T, k *kind) {
+		cfg := k.config()
+		cfg.Retention = time.Second
+		holder := open(t, cfg)
+		requireApplied(t, holder, create(1), create(2), create(3))
+		requireApplied(t, holder, finish(1), finish(2), finish(3))
+		tx := holder.db.Begin()
+		defer tx.Rollback()
+		require.NoError(t, tx.Exec("SELECT gid FROM saga WHERE gid = ? FOR UPDATE", gid(1)).Error)
+		require.Eventually(t, func() bool {
+			var left int64
+			require.NoError(t, holder.db.Model(&row{}).Count(&left).Error)
+			return left == 1
+		}, patience, 10*time.Millisecond)
+	})
+}

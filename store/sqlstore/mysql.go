@@ -193,8 +193,19 @@ func (d *mysqlDialect) by(index string) string {
 
 func (d *mysqlDialect) skipsLocked() bool { return d.skipLocked }
 
+// sweep looks for locked rows only when it has met one: DELETE has no SKIP LOCKED.
 func (d *mysqlDialect) sweep(db *gorm.DB, limit int) (int64, error) {
-	result := db.Exec("DELETE FROM saga WHERE done = true AND due <= "+d.now()+" ORDER BY due LIMIT ?", limit)
+	expired := "done = true AND due <= " + d.now()
+	result := db.Exec("DELETE FROM saga WHERE "+expired+" ORDER BY due LIMIT ?", limit)
+	if !d.skipLocked || !d.isLocked(result.Error) {
+		return result.RowsAffected, result.Error
+	}
+	var gids []string
+	err := db.Raw("SELECT gid FROM "+d.by(indexDue)+" WHERE "+expired+" ORDER BY due LIMIT ? FOR UPDATE SKIP LOCKED", limit).Scan(&gids).Error
+	if err != nil || len(gids) == 0 {
+		return 0, err
+	}
+	result = db.Exec("DELETE FROM saga WHERE gid IN ? AND "+expired, gids)
 	return result.RowsAffected, result.Error
 }
 
