@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -194,19 +195,19 @@ const outOfRange = 1690
 
 // send reports whether all of it was done; if not, none was.
 func (b *mysqlBatch) send(ctx context.Context, conn driver.ExecerContext) (done bool, err error) {
-	text := b.statements[0]
-	if len(b.statements) > 1 {
-		text = "BEGIN;" + strings.Join(b.statements, ";") + ";COMMIT"
+	alone := len(b.statements) == 1
+	if !alone {
+		b.statements = append(slices.Insert(b.statements, 0, "BEGIN"), "COMMIT")
 	}
-	result, err := conn.ExecContext(ctx, text, b.args)
+	result, err := conn.ExecContext(ctx, strings.Join(b.statements, ";"), b.args)
 	if err == nil {
 		rows, err := result.RowsAffected() // of the last
-		return rows > 0 || len(b.statements) > 1, err
+		return rows > 0 || !alone, err
 	}
 	if is(err, duplicateEntry) || is(err, outOfRange) {
 		err = nil
 	}
-	if len(b.statements) > 1 {
+	if !alone {
 		if _, open := conn.ExecContext(ctx, "ROLLBACK", nil); open != nil {
 			// It may not have been sent, if ctx has ended. With an open transaction
 			// nobody else may have the connection.
