@@ -17,18 +17,18 @@ import (
 
 // apply is all or nothing: one transaction, of one INSERT for what is created
 // and one UPDATE for all transitions that do the same thing, sent in one go with
-// its COMMIT. So the server never waits for the client while rows are locked. An
-// UPDATE that did not find all its rows is followed by an error, and what comes
-// behind an error the server does not execute.
+// its COMMIT. So the server never waits for the client while rows are locked. Each
+// statement fails if the UPDATE before it has not found all its rows, and what comes
+// behind one that failed the server does not execute.
 func (d *mysqlDialect) apply(db *gorm.DB, c *chunk, keep int64, noWait bool) (rest chunk, err error) {
 	b := mysqlBatch{now: d.now()}
 	if noWait && d.noWait {
 		b.add(d.lockNow(c.gids()))
 	}
-	b.insert(c.creates)
 	b.update(c.transitions, keep)
-	if len(c.creates) == 0 && len(c.transitions) == 1 && len(b.statements) == 2 {
-		b.statements = b.statements[:1] // a row alone is all or nothing by itself
+	b.insert(c.creates)
+	if b.found != "" && (len(b.statements) > 1 || len(c.transitions) > 1) {
+		b.add("SET @saga=" + b.found) // a row alone is all or nothing by itself
 	}
 	var done bool
 	err = db.Connection(func(tx *gorm.DB) error {
@@ -82,10 +82,14 @@ func (d *mysqlDialect) lockNow(gids []string) string {
 type mysqlBatch struct {
 	now        string
 	statements []string
+	found      string // 1, or an error if the statement before has not found its rows; empty: it need not
 	args       []driver.NamedValue
 }
 
-func (b *mysqlBatch) add(statement string) { b.statements = append(b.statements, statement) }
+func (b *mysqlBatch) add(statement string) {
+	b.statements = append(b.statements, statement)
+	b.found = ""
+}
 
 func (b *mysqlBatch) arg(value any) {
 	b.args = append(b.args, driver.NamedValue{Ordinal: len(b.args) + 1, Value: value})
@@ -98,13 +102,15 @@ func (b *mysqlBatch) insert(jobs []*job[*store.Create]) {
 	var text strings.Builder
 	text.Grow(160 * len(jobs))
 	text.WriteString("INSERT INTO saga (gid, status, done, epoch, created, updated, due, owner, marks, body) VALUES ")
+	epoch := cmp.Or(b.found, "1")
 	for i, j := range jobs {
 		c := j.change
 		if i > 0 {
+			epoch = "1"
 			text.WriteByte(',')
 		}
 		// One column may be given by those before it.
-		text.WriteString("('" + c.GID + "','s',0,1," + b.now + ",created,created+" + strconv.FormatInt(millis(max(c.Due, 0)), 10) +
+		text.WriteString("('" + c.GID + "','s',0," + epoch + "," + b.now + ",created,created+" + strconv.FormatInt(millis(max(c.Due, 0)), 10) +
 			",'" + c.Owner + "','" + strings.Repeat("-", 2*c.Steps) + "',?)")
 		b.arg(notNil(c.Body))
 	}
@@ -180,7 +186,7 @@ func (b *mysqlBatch) updateAll(s shape, group *alike) {
 		text.WriteString(",note=?")
 		b.arg([]byte(s.note))
 	}
-	text.WriteString(" WHERE gid IN ('" + strings.Join(group.gids, "','") + "') AND epoch=" + strconv.FormatUint(uint64(s.epoch), 10) +
+	text.WriteString(" WHERE " + cmp.Or(b.found, "1") + " AND gid IN ('" + strings.Join(group.gids, "','") + "') AND epoch=" + strconv.FormatUint(uint64(s.epoch), 10) +
 		" AND status=" + quoted(s.from))
 	for _, m := range group.what.Marks {
 		// Never back, and of a branch that is not there it is neither.
@@ -188,7 +194,7 @@ func (b *mysqlBatch) updateAll(s shape, group *alike) {
 	}
 	b.add(text.String())
 	// One more than the greatest number is out of range.
-	b.add("SET @saga=~0+(ROW_COUNT()<>" + strconv.Itoa(len(group.gids)) + ")")
+	b.found = "1+~0*(ROW_COUNT()<>" + strconv.Itoa(len(group.gids)) + ")"
 }
 
 const outOfRange = 1690
