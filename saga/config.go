@@ -27,6 +27,11 @@ type Config struct {
 	PollInterval time.Duration
 	// MaxRecovering bounds the sagas taken over and under way at once.
 	MaxRecovering int
+	// MaxInFlight bounds the submitted sagas under way at once; more are refused
+	// with ErrBusy. One that waits for a branch costs two goroutines, four while it
+	// holds a connection. A concurrent saga counts once for each step. Sagas that are
+	// deferred do not count.
+	MaxInFlight int
 	// MaxWait is how long Run and Wait wait for a saga to end, to the length of a
 	// PollInterval and a call of the store; 0: until their context ends. It spares
 	// a busy server a timer per saga.
@@ -49,6 +54,7 @@ func DefaultConfig() Config {
 		MaxRetryInterval: time.Minute,
 		PollInterval:     500 * time.Millisecond,
 		MaxRecovering:    256,
+		MaxInFlight:      10_000,
 		Commit:           groupcommit.DefaultConfig(),
 	}
 }
@@ -68,6 +74,9 @@ func (c Config) Validate() error {
 	}
 	if c.MaxRecovering < 1 {
 		return fmt.Errorf("coordinator: %w: max recovering: %d, at least 1", store.ErrInvalid, c.MaxRecovering)
+	}
+	if c.MaxInFlight < 1 {
+		return fmt.Errorf("coordinator: %w: max in flight: %d, at least 1", store.ErrInvalid, c.MaxInFlight)
 	}
 	return nil
 }

@@ -43,6 +43,9 @@ type Coordinator struct {
 	sagas registry
 	stats counters
 
+	admitted  atomic.Int64 // submitted sagas under way, and being created
+	discharge func()       // takes one off admitted; made once, not for each saga
+
 	ctx        context.Context // ends when running sagas are to be let go
 	letGo      context.CancelFunc
 	background sync.WaitGroup // sagas under way, and recovery
@@ -76,6 +79,7 @@ func New(s store.Store, caller Caller, cfg Config) (*Coordinator, error) {
 	if c.log == nil {
 		c.log = slog.Default()
 	}
+	c.discharge = func() { c.admitted.Add(-1) }
 	c.ctx, c.letGo = context.WithCancel(context.Background())
 	c.background.Go(c.recoverDue)
 	return c, nil
@@ -84,7 +88,8 @@ func New(s store.Store, caller Caller, cfg Config) (*Coordinator, error) {
 // Submit makes the saga durable and begins to run it. When it returns nil the
 // saga will end. The same saga may be submitted again, which changes nothing;
 // another one under its gid is refused with store.ErrExists. An error that
-// wraps ErrUnknown leaves open whether the saga was accepted.
+// wraps ErrUnknown leaves open whether the saga was accepted; after ErrBusy it was
+// not.
 func (c *Coordinator) Submit(ctx context.Context, s *Saga) error {
 	r, err := c.submit(ctx, s)
 	if r != nil {
@@ -159,9 +164,9 @@ func (c *Coordinator) await(ctx context.Context, gid string, ended <-chan Result
 	}
 }
 
-// submit creates the saga and gives the run that is to be driven, or nil if it
+// create writes the saga and gives the run that is to be driven, or nil if it
 // was there already.
-func (c *Coordinator) submit(ctx context.Context, s *Saga) (*run, error) {
+func (c *Coordinator) create(ctx context.Context, s *Saga) (*run, error) {
 	select {
 	case <-c.stop:
 		return nil, fmt.Errorf("saga %s: the coordinator takes up no more: %w", s.GID, store.ErrClosed)

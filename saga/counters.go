@@ -10,6 +10,7 @@ import (
 // InFlight, which is how many sagas it is running now.
 type Counters struct {
 	Submitted   int64 // accepted and begun here
+	Refused     int64 // not accepted: MaxInFlight were under way
 	Recovered   int64 // taken over: put off, or left by another coordinator
 	Succeeded   int64
 	Failed      int64
@@ -23,7 +24,7 @@ type Counters struct {
 }
 
 type counters struct {
-	submitted, recovered, succeeded, failed, putOff, lost, storeErrors, refusedCompensations, inFlight atomic.Int64
+	submitted, refused, recovered, succeeded, failed, putOff, lost, storeErrors, refusedCompensations, inFlight atomic.Int64
 }
 
 func (c *counters) ended(s store.Status) {
@@ -39,6 +40,7 @@ func (c *Coordinator) Counters() Counters {
 	s := &c.stats
 	return Counters{
 		Submitted:   s.submitted.Load(),
+		Refused:     s.refused.Load(),
 		Recovered:   s.recovered.Load(),
 		Succeeded:   s.succeeded.Load(),
 		Failed:      s.failed.Load(),

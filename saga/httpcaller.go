@@ -39,6 +39,7 @@ const maxAnswerBytes = 64 << 10
 type HTTPCaller struct {
 	client *http.Client
 	allow  allowList
+	room   chan struct{} // of all connections; nil: they are not bounded
 }
 
 var _ Caller = (*HTTPCaller)(nil)
@@ -70,14 +71,14 @@ func (cfg HTTPConfig) NewCaller() (*HTTPCaller, error) {
 	h := &HTTPCaller{allow: allow}
 	h.client = &http.Client{
 		Transport: &http.Transport{
-			DialContext:            h.dial,
+			DialContext:            h.dialWithin,
 			TLSClientConfig:        cfg.TLS,
-			MaxIdleConnsPerHost:    1024, // one per saga in flight, or each call would dial anew
 			IdleConnTimeout:        90 * time.Second,
 			MaxResponseHeaderBytes: maxAnswerBytes,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+	h.LimitConnections(DefaultBranchConns, 0)
 	return h, nil
 }
 

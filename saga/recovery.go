@@ -18,8 +18,11 @@ func (c *Coordinator) recoverDue() {
 		if err != nil {
 			c.stats.storeErrors.Add(1)
 		}
-		if err != nil && !away { // once, not at every look
+		switch {
+		case err != nil && !away: // once, not at every look
 			c.log.Warn("looking for due sagas failed; trying again", "error", err)
+		case err == nil && away:
+			c.log.Info("due sagas are found again")
 		}
 		away = err != nil
 		pause := time.Duration(0)

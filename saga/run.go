@@ -254,6 +254,8 @@ func (c *Coordinator) persist(r *run, t *store.Transition, want State) error {
 		case err != nil:
 			failure = err
 			continue
+		case record.Epoch != t.Epoch && record.Owner == "":
+			return fmt.Errorf("%w, and deferred since", errTakenOver)
 		case record.Epoch != t.Epoch:
 			return fmt.Errorf("%w by %s", errTakenOver, record.Owner)
 		case t.Release && record.Owner == "" && unsure:

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -20,11 +21,12 @@ import (
 	"sagabench/saga"
 	"sagabench/store"
 	"sagabench/store/redisstore"
+	"sagabench/store/sqlstore"
 )
 
 // coordinatorVariable makes this test binary a coordinator process with clients
-// of its own. It holds the process's name, the URL of a Redis server, the prefix
-// of the keys there and the URL of the participants.
+// of its own. It holds the process's name and the URLs of the store's server and of
+// the participants.
 const coordinatorVariable = "SAGABENCH_SAGA_TEST_COORDINATOR"
 
 // What a coordinator process is set to.
@@ -52,14 +54,11 @@ func coordinatorMain(arguments string) int {
 }
 
 func coordinate(ctx context.Context, arguments string, stdout io.Writer) error {
-	var name, participants string
-	cfg := redisstore.DefaultConfig()
-	if _, err := fmt.Sscan(arguments, &name, &cfg.URL, &cfg.Prefix, &participants); err != nil {
+	var name, url, participants string
+	if _, err := fmt.Sscan(arguments, &name, &url, &participants); err != nil {
 		return fmt.Errorf("reading %s: %w", coordinatorVariable, err)
 	}
-	// Shorter than a stop: of what was on its way then the outcome is unknown.
-	cfg.Timeout = stoppedLease
-	s, err := redisstore.Open(ctx, cfg)
+	s, err := openStopped(ctx, url)
 	if err != nil {
 		return err
 	}
@@ -90,6 +89,20 @@ func coordinate(ctx context.Context, arguments string, stdout io.Writer) error {
 	c.Close(context.Background())
 	close(failed)
 	return <-failed
+}
+
+// openStopped opens the store of the test, under the shortest timeout that it
+// takes. A batch's is shorter than a stop: of what was on its way then the outcome
+// is unknown.
+func openStopped(ctx context.Context, url string) (store.Store, error) {
+	if strings.HasPrefix(url, "redis") {
+		cfg := redisstore.DefaultConfig()
+		cfg.URL, cfg.Timeout = url, stoppedLease
+		return redisstore.Open(ctx, cfg)
+	}
+	cfg := sqlstore.DefaultConfig()
+	cfg.URL, cfg.Timeout, cfg.Lease = url, time.Second, stoppedLease
+	return sqlstore.Open(ctx, cfg)
 }
 
 func stoppedConfig() saga.Config {

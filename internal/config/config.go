@@ -4,7 +4,8 @@
 // two alike.
 //
 // A setting redis.url is the environment's SAGABENCH_REDIS_URL. A key or variable
-// that is none of ours is an error, for it is most likely a misspelt one. Errors
+// that is none of ours is an error, for it is most likely a misspelt one; only the
+// variables that Kubernetes makes of a Service named sagabench are ignored. Errors
 // never hold the value of a secret.
 package config
 
@@ -63,6 +64,9 @@ type Options struct {
 		MaxRetryInterval time.Duration `koanf:"max_retry_interval"`
 		PollInterval     time.Duration `koanf:"poll_interval"`
 		MaxRecovering    int           `koanf:"max_recovering"`
+		MaxInFlight      int           `koanf:"max_in_flight"`
+		BranchConns      int           `koanf:"branch_conns"`
+		StoreWait        time.Duration `koanf:"store_wait"`
 		BranchAllow      []string      `koanf:"branch_allow"`
 		BranchLoopback   bool          `koanf:"branch_loopback"`
 		BranchCA         string        `koanf:"branch_ca"`
@@ -82,7 +86,10 @@ type Options struct {
 		AdminToken     secret.Text   `koanf:"admin_token,omitnested"`
 		AdminTokenFile string        `koanf:"admin_token_file"`
 		MaxConns       int           `koanf:"max_conns"`
+		MaxPerPeer     int           `koanf:"max_conns_per_peer"`
 		MaxWait        time.Duration `koanf:"max_wait"`
+		Drain          time.Duration `koanf:"drain"`
+		Grace          time.Duration `koanf:"grace"`
 		Pprof          bool          `koanf:"pprof"`
 		AuditSubmits   bool          `koanf:"audit_submits"`
 		TLSCert        string        `koanf:"tls_cert"`
@@ -204,6 +211,9 @@ func loadEnvironment(into *koanf.Koanf, known []string, environ []string) error 
 			continue
 		}
 		key, ok := keys[name]
+		if !ok && ofService(entry) {
+			continue
+		}
 		if !ok {
 			return fmt.Errorf("environment: unknown variable %s: conf.sample.yml lists all keys; redis.url is %s", name, Variable("redis.url"))
 		}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knadh/koanf/providers/structs"
+	"github.com/knadh/koanf/v2"
 	"github.com/stretchr/testify/require"
 
 	"sagabench/internal/secret"
@@ -129,5 +131,41 @@ func TestOptions_PrintNoSecret(t *testing.T) {
 		require.NotContains(t, printed, password)
 		require.NotContains(t, printed, token)
 		require.Equal(t, 5, strings.Count(printed, "***"))
+	}
+}
+
+// Kubernetes gives every pod variables of every Service of its namespace: of one
+// named sagabench, or sagabench-something, they begin as our own do.
+func TestLoad_IgnoresTheVariablesOfKubernetesServices(t *testing.T) {
+	t.Parallel()
+	for _, service := range []string{"SAGABENCH", "SAGABENCH_REDIS", "SAGABENCH_SERVER"} {
+		o, err := Load(options(), "", []string{
+			service + "_SERVICE_HOST=10.96.0.12", service + "_SERVICE_PORT=36789", service + "_SERVICE_PORT_HTTP_API=36789",
+			service + "_PORT=tcp://10.96.0.12:36789", service + "_PORT_36789_TCP=tcp://10.96.0.12:36789",
+			service + "_PORT_36789_TCP_PROTO=tcp", service + "_PORT_36789_TCP_PORT=36789", service + "_PORT_36789_TCP_ADDR=10.96.0.12",
+			service + "_PORT_53_UDP=udp://[fd00::a]:53", service + "_PORT_53_UDP_PROTO=udp", service + "_PORT_53_UDP_PORT=53", service + "_PORT_53_UDP_ADDR=fd00::a",
+		})
+		require.NoError(t, err)
+		require.Equal(t, options(), o)
+	}
+	for _, entry := range []string{
+		"SAGABENCH_PORT=8080", "SAGABENCH_SERVER_PORT=8080", "SAGABENCH_SERVICE_PORT=many", "SAGABENCH_SERVICE_HOSTS=10.96.0.12",
+		"SAGABENCH_REDIS_PORT_TCP=tcp://10.96.0.12:1", "SAGABENCH_PORT_1_TCP_ADRR=10.96.0.12", "SAGABENCH_SERVICE_HOST=",
+	} {
+		_, err := Load(options(), "", []string{entry})
+		require.ErrorContains(t, err, "unknown variable", entry)
+	}
+}
+
+// A setting of such a name would be ignored in silence, where a Service has it too.
+func TestOptions_NoneIsNamedAsKubernetesNamesThoseOfServices(t *testing.T) {
+	t.Parallel()
+	known := koanf.New(".")
+	require.NoError(t, known.Load(structs.Provider(Options{}, "koanf"), nil))
+	require.NotEmpty(t, known.Keys())
+	for _, key := range known.Keys() {
+		for _, value := range []string{"10.96.0.12", "36789", "tcp", "tcp://10.96.0.12:36789"} {
+			require.False(t, ofService(Variable(key)+"="+value), key)
+		}
 	}
 }

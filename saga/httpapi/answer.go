@@ -46,11 +46,16 @@ func succeed(c *gin.Context) {
 // errTooLarge: the body is longer than MaxBodyBytes.
 var errTooLarge = fmt.Errorf("body: more than %d bytes", MaxBodyBytes)
 
+// errDecoding: maxDecoding bytes of bodies are in memory.
+var errDecoding = errors.New("body: too many large bodies at once")
+
 // fail answers with an error of this package, of package saga or of package store.
 func fail(c *gin.Context, err error) {
 	switch {
 	case errors.Is(err, errTooLarge):
 		answer(c, http.StatusRequestEntityTooLarge, result{Message: err.Error()})
+	case errors.Is(err, saga.ErrBusy), errors.Is(err, errDecoding):
+		busy(c, err)
 	case errors.Is(err, store.ErrExists): // stores say it in words of their own
 		answer(c, http.StatusConflict, result{resultFailure, store.ErrExists.Error()})
 	case errors.Is(err, saga.ErrEnded):
@@ -63,6 +68,12 @@ func fail(c *gin.Context, err error) {
 		_ = c.Error(err) // for the log of whoever mounts the API
 		answer(c, http.StatusInternalServerError, result{Message: saga.RedactError(err)})
 	}
+}
+
+// busy answers a request of which nothing was done, and that may come again.
+func busy(c *gin.Context, err error) {
+	c.Header("Retry-After", "1")
+	answer(c, http.StatusServiceUnavailable, result{Message: err.Error()})
 }
 
 func invalid(format string, args ...any) error {

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/gin-gonic/gin"
+	"golang.org/x/sync/semaphore"
 
 	"sagabench/saga"
 	"sagabench/store"
@@ -29,12 +30,13 @@ type API struct {
 	store       store.Store
 	cfg         Config
 	log         *slog.Logger
-	bodies      sync.Pool // of *bytes.Buffer
+	bodies      sync.Pool           // of *bytes.Buffer
+	decoding    *semaphore.Weighted // of maxDecoding
 }
 
 // New is the API of a coordinator, which runs over that store.
 func New(c *saga.Coordinator, s store.Store, cfg Config) *API {
-	a := &API{coordinator: c, store: s, cfg: cfg, log: cfg.Logger}
+	a := &API{coordinator: c, store: s, cfg: cfg, log: cfg.Logger, decoding: semaphore.NewWeighted(maxDecoding)}
 	if a.log == nil {
 		a.log = slog.Default()
 	}

@@ -105,6 +105,9 @@ func (s *submission) order(to *saga.Saga) error {
 	if s.CustomData == "" {
 		return nil
 	}
+	if len(s.CustomData) > saga.MaxCustomBytes { // before it costs anything
+		return invalid("custom_data: %d bytes, at most %d", len(s.CustomData), saga.MaxCustomBytes)
+	}
 	var c custom
 	if err := explain("custom_data", json.Unmarshal([]byte(s.CustomData), &c)); err != nil {
 		return err

@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -37,12 +39,53 @@ func (s *Store) Apply(ctx context.Context, changes []store.Change) []error {
 	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	for _, c := range chunks(changes, errs) {
-		if err := s.applyChunk(limited, &c); err != nil {
-			c.fail(s.failure(ctx, "apply", err))
-		}
+		s.write(limited, c)
 		c.report(errs)
 	}
 	return errs
+}
+
+// waryFor is how long the store expects locked rows after it last met one: longer
+// than the pause after which a coordinator tries a change again.
+const waryFor = 10 * time.Second
+
+// write applies a chunk. If a row stays locked by somebody else, only the changes
+// of such rows fail. As long as there may be some, none is waited for.
+func (s *Store) write(ctx context.Context, c chunk) {
+	if until := s.waryUntil.Load(); until == 0 || time.Now().UnixNano() > until {
+		rest, err := s.applyChunk(ctx, c, false)
+		if !s.dialect.isLocked(err) {
+			s.fail(ctx, rest, err)
+			return
+		}
+		c = rest
+	}
+	s.writeAround(ctx, c)
+}
+
+// writeAround applies a chunk without waiting for locks, in halves when it meets
+// one, until it is down to the changes whose rows are locked. These it fails.
+func (s *Store) writeAround(ctx context.Context, c chunk) {
+	c.fail(nil) // what a transaction said that then had no effect
+	rest, err := s.applyChunk(ctx, c, true)
+	switch {
+	case !s.dialect.isLocked(err):
+		s.fail(ctx, rest, err)
+	case rest.size() == 1:
+		s.waryUntil.Store(time.Now().Add(waryFor).UnixNano())
+		s.fail(ctx, rest, fmt.Errorf("another transaction has locked it: %w", err))
+	default:
+		a, b := rest.halves()
+		s.writeAround(ctx, a)
+		s.writeAround(ctx, b)
+	}
+}
+
+// fail fails what an error, if it is one, has kept from being written.
+func (s *Store) fail(ctx context.Context, c chunk, err error) {
+	if err != nil {
+		c.fail(s.failure(ctx, "apply", err))
+	}
 }
 
 // chunk is what one transaction writes, in the order of the gids: two that lock
@@ -103,6 +146,19 @@ func sizeOf(change store.Change) int {
 	}
 }
 
+func (c *chunk) size() int { return len(c.creates) + len(c.transitions) }
+
+// halves parts creates from transitions, or else those that there are.
+func (c *chunk) halves() (a, b chunk) {
+	if len(c.creates) > 0 && len(c.transitions) > 0 {
+		return chunk{creates: c.creates}, chunk{transitions: c.transitions}
+	}
+	i, j := len(c.creates)/2, len(c.transitions)/2
+	return chunk{c.creates[:i], c.transitions[:j]}, chunk{c.creates[i:], c.transitions[j:]}
+}
+
+func (c *chunk) gids() []string { return append(gidsOf(c.creates), gidsOf(c.transitions)...) }
+
 func (c *chunk) fail(err error) {
 	for _, j := range c.creates {
 		j.err = err
@@ -122,17 +178,25 @@ func (c *chunk) report(errs []error) {
 }
 
 // applyChunk writes all at once what nothing stands against, and then looks at
-// the rest one by one, in a transaction.
-func (s *Store) applyChunk(ctx context.Context, c *chunk) error {
-	var rest chunk
-	err := s.persist(ctx, func() (err error) {
-		rest, err = s.dialect.apply(s.db.WithContext(ctx), c, s.keep())
+// the rest one by one, in a transaction. What an error is about is returned beside
+// it. With noWait a locked row is one.
+func (s *Store) applyChunk(ctx context.Context, c chunk, noWait bool) (rest chunk, err error) {
+	err = s.persist(ctx, func() (err error) {
+		rest, err = s.dialect.apply(s.db.WithContext(ctx), &c, s.keep(), noWait)
 		return err
 	})
-	if err != nil || len(rest.creates)+len(rest.transitions) == 0 {
-		return err
+	if err != nil {
+		return c, err
 	}
-	return s.transact(ctx, func(tx *gorm.DB) error {
+	if rest.size() == 0 {
+		return rest, nil
+	}
+	return rest, s.transact(ctx, func(tx *gorm.DB) error {
+		if noWait {
+			if err := s.dialect.setNoWait(tx, &rest); err != nil {
+				return err
+			}
+		}
 		if err := s.create(tx, rest.creates); err != nil {
 			return err
 		}
@@ -146,14 +210,40 @@ func (s *Store) keep() int64 { return millis(s.cfg.Retention) }
 // transact runs f in a transaction, again as long as that had no effect. So f
 // may run more than once, and what it says holds only if the error is nil.
 func (s *Store) transact(ctx context.Context, f func(tx *gorm.DB) error) error {
-	return s.persist(ctx, func() error { return s.db.WithContext(ctx).Transaction(f) })
+	return s.persist(ctx, func() error {
+		return s.db.WithContext(ctx).Connection(func(tx *gorm.DB) error {
+			return inTransaction(tx.Session(&gorm.Session{NewDB: true}), f)
+		})
+	})
 }
 
-// persist tries f until it had an effect.
+// inTransaction is gorm's Transaction but for its end: the client of MySQL would
+// wait for an answer to COMMIT and ROLLBACK, and for nothing else, beyond the end
+// of the context.
+func inTransaction(tx *gorm.DB, f func(tx *gorm.DB) error) (err error) {
+	ended := false
+	defer func() {
+		if !ended { // with an open transaction nobody else may have the connection
+			_ = tx.Statement.ConnPool.(*sql.Conn).Raw(func(any) error { return driver.ErrBadConn })
+		}
+	}()
+	if err := tx.Exec("START TRANSACTION").Error; err != nil {
+		return err
+	}
+	if err := f(tx); err != nil {
+		ended = tx.Exec("ROLLBACK").Error == nil
+		return err
+	}
+	err = tx.Exec("COMMIT").Error
+	ended = err == nil
+	return err
+}
+
+// persist tries f until it does not lose a deadlock.
 func (s *Store) persist(ctx context.Context, f func() error) error {
 	for try := 1; ; try++ {
 		err := f()
-		if err == nil || try == maxTries || !s.dialect.hasNoEffect(err) {
+		if err == nil || try == maxTries || !s.dialect.isDeadlock(err) {
 			return err
 		}
 		// Whoever it lost against is about to commit; not all losers at once.

@@ -30,6 +30,11 @@ type Config struct {
 	Timeout   time.Duration // for connecting, and for a call; at least 1s
 	Conns     int           // connections at most
 
+	// Lease is the coordinators'. The server ends the session of a host that falls
+	// silent, and frees what it has locked, after a third of it, or 2s if that is
+	// longer. On MySQL these are full seconds.
+	Lease time.Duration
+
 	// Log takes what goes wrong in the background; nil drops it.
 	Log *slog.Logger
 }
@@ -41,6 +46,7 @@ func DefaultConfig() Config {
 		Retention: time.Hour,
 		Timeout:   10 * time.Second,
 		Conns:     16,
+		Lease:     10 * time.Second,
 	}
 }
 
@@ -54,6 +60,8 @@ func (c Config) check() (Config, error) {
 		return c, fmt.Errorf("%w: retention: %v, at least 0", store.ErrInvalid, c.Retention)
 	case c.Timeout < time.Second:
 		return c, fmt.Errorf("%w: timeout: %v, at least 1s", store.ErrInvalid, c.Timeout)
+	case c.Lease < time.Millisecond:
+		return c, fmt.Errorf("%w: lease: %v, at least 1ms", store.ErrInvalid, c.Lease)
 	case c.Conns < 2:
 		return c, fmt.Errorf("%w: conns: %d, at least 2", store.ErrInvalid, c.Conns)
 	}
@@ -64,5 +72,10 @@ func (c Config) check() (Config, error) {
 }
 
 // lockWait is how long a statement waits for a lock before its transaction is
-// given up and tried again: well within the time of a call.
-func (c Config) lockWait() time.Duration { return max(c.Timeout/3, time.Second) }
+// rolled back: longer than a healthy server takes for a commit, and the least
+// that InnoDB knows.
+const lockWait = time.Second
+
+// sessionBound is how long the server waits for a client that is silent: in a
+// transaction, or as it takes an answer.
+func (c Config) sessionBound() time.Duration { return max(c.Lease/3, 2*time.Second) }

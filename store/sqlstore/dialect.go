@@ -29,8 +29,13 @@ type dialect interface {
 
 	// apply writes what nothing stands against, in as few statements as can be,
 	// and returns the rest. It has written all that the rest lacks, or an error
-	// is returned. keep is for how long finished sagas are kept.
-	apply(db *gorm.DB, c *chunk, keep int64) (rest chunk, err error)
+	// is returned. keep is for how long finished sagas are kept. With noWait it
+	// fails when a row is locked, as after setNoWait.
+	apply(db *gorm.DB, c *chunk, keep int64, noWait bool) (rest chunk, err error)
+
+	// setNoWait has a transaction fail, at once or soon, if it has to wait for one
+	// of these rows.
+	setNoWait(tx *gorm.DB, c *chunk) error
 
 	// insert puts new sagas in and returns the gids of those that were not
 	// there: all of them, or else not necessarily every one.
@@ -46,9 +51,11 @@ type dialect interface {
 	// drop drops our tables, and the schema unless something else is in it.
 	drop(db *gorm.DB, schema string) error
 
-	// hasNoEffect reports whether err says that a transaction lost a race for
-	// locks, and was or can be rolled back.
-	hasNoEffect(err error) bool
+	// isDeadlock and isLocked report whether err says that a transaction has had,
+	// or will have, no effect: because it lost a deadlock, or because it has waited
+	// for a lock for as long as it may.
+	isDeadlock(err error) bool
+	isLocked(err error) bool
 
 	settings(db *gorm.DB) (store.Settings, error)
 }

@@ -1,5 +1,5 @@
 // Package sqlstore keeps sagas on a MariaDB, MySQL or PostgreSQL server: MariaDB
-// 10.3, MySQL 5.7.20, PostgreSQL 11, or later.
+// 10.3, MySQL 5.7.20, PostgreSQL 12, or later.
 //
 // # Tables
 //
@@ -41,15 +41,26 @@
 // One Apply is one transaction, or several where changes are many or large. On
 // MariaDB and MySQL that is an INSERT of what is created and an UPDATE for all
 // transitions that do the same thing, each guarded by epoch, status and marks;
-// they are sent together, and committed if the server says of each that it found
-// all its rows. On PostgreSQL all of it is one statement, which answers with what
-// it wrote. Whatever was not written, because of a member that lost its race, is
-// then looked at saga by saga, with its rows locked.
+// they are sent together with their COMMIT, which the server reaches if each has
+// found all its rows. On PostgreSQL all of it is one statement, which answers with
+// what it wrote. Whatever was not written, because of a member that lost its race,
+// is then looked at saga by saga, with its rows locked.
 //
 // Rows are written in the order of their gids within a statement. A transaction
-// that lost a deadlock all the same, or waited too long for a lock, has had no
-// effect and is tried again, some times. Nothing else is: when a connection is
-// lost the outcome is unknown, and the caller has to look.
+// that lost a deadlock all the same has had no effect and is tried again, some
+// times. Nothing else is: when a connection is lost the outcome is unknown, and the
+// caller has to look.
+//
+// A transaction that has waited for a lock for a second is taken apart: the changes
+// whose rows are locked fail, and all others are written. For some seconds after
+// that no lock is waited for, so a row that stays locked costs one second once, and
+// then some statements each time. Only MySQL before 8.0, which has no NOWAIT, waits
+// for a second again whenever it meets it.
+//
+// A host that vanishes in a transaction (no FIN: power, network) leaves its locks
+// to a session that the server still believes in. Session settings bound how long:
+// see Config.Lease. A batch has no such moment; claims, and what is looked at saga
+// by saga, do.
 //
 // # What it leaves to others
 //

@@ -2,10 +2,8 @@ package sqlstore
 
 import (
 	"context"
-	"errors"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 )
 
@@ -52,7 +50,7 @@ func (d *postgresDialect) drop(db *gorm.DB, schema string) error {
 	}
 	err := db.Exec("DROP SCHEMA IF EXISTS " + schema + " RESTRICT").Error
 	const dependentObjects = "2BP01"
-	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == dependentObjects {
+	if hasCode(err, dependentObjects) {
 		return nil
 	}
 	return err

@@ -105,8 +105,8 @@ type losses struct {
 	n atomic.Int64
 }
 
-func (l *losses) hasNoEffect(err error) bool {
-	no := l.dialect.hasNoEffect(err)
+func (l *losses) isDeadlock(err error) bool {
+	no := l.dialect.isDeadlock(err)
 	if no {
 		l.n.Add(1)
 	}
@@ -152,7 +152,7 @@ func TestApply_UnderDeadlocks_LosesNothing(t *testing.T) {
 					for _, gid := range gids {
 						noted[gid]++
 					}
-				case !errors.Is(err, errNothing) && !other.dialect.hasNoEffect(err):
+				case !errors.Is(err, errNothing) && !other.dialect.isDeadlock(err) && !other.dialect.isLocked(err):
 					l.fault("the other side: %v", err)
 					return
 				}
@@ -229,7 +229,7 @@ type losing struct {
 	tries int
 }
 
-func (l *losing) apply(*gorm.DB, *chunk, int64) (rest chunk, err error) {
+func (l *losing) apply(*gorm.DB, *chunk, int64, bool) (rest chunk, err error) {
 	l.tries++
 	return chunk{}, l.err
 }

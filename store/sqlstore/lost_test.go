@@ -150,27 +150,31 @@ func (c *cutting) cut(toServer bool, at int) {
 	}
 }
 
-// The two places that matter most on MySQL, where a batch is more than one round
-// trip: the COMMIT never arrives, or it does and nobody hears of it.
+// The two places that matter most on MySQL: the COMMIT never arrives, or it does
+// and nobody hears of it.
 func TestApply_CutAtTheCommit(t *testing.T) {
 	forEachMySQL(t, func(t *testing.T, k *kind) {
 		p := newProxy(t, k.server.Addr())
 		cfg := k.config()
-		s, direct := open(t, p.of(cfg)), open(t, cfg)
+		s, direct := open(t, hasty(p.of(cfg))), open(t, cfg)
 		for i, arrives := range []bool{false, true, false, true} {
 			first := 10 * i
 			requireApplied(t, s, create(first))
+			sent := false
 			p.set(func(toServer bool, data []byte) (int, bool) {
-				if !toServer || !bytes.Contains(data, []byte("COMMIT")) {
-					return len(data), false
+				switch {
+				case toServer && bytes.Contains(data, []byte("COMMIT")):
+					sent = true
+					if !arrives {
+						return 0, true
+					}
+				case sent && !toServer: // the server must not find the link cut
+					return 0, false
 				}
-				p.judge = nil
-				if arrives {
-					return len(data), true
-				}
-				return 0, true
+				return len(data), false
 			})
 			errs := s.Apply(t.Context(), []store.Change{mark(first), create(first + 1)})
+			p.set(nil)
 			require.Error(t, errs[0])
 			require.Error(t, errs[1])
 			if arrives {
@@ -201,17 +205,18 @@ func (c endsAfter) Err() error {
 	return nil
 }
 
-// A call ends between its statements and their COMMIT, which is then never sent.
-// Its transaction must not stay open on a connection that others use: what they
-// write would be part of it, and gone with it.
-func TestApply_EndsBeforeItsCommit_LeavesNoOpenTransaction(t *testing.T) {
+// A call ends between its statements, one of which was refused, and their ROLLBACK,
+// which is then never sent. Its transaction must not stay open on a connection that
+// others use: what they write would be part of it, and gone with it.
+func TestApply_EndsBeforeItsRollback_LeavesNoOpenTransaction(t *testing.T) {
 	forEach(t, func(t *testing.T, k *kind) {
 		cfg := k.config()
 		s, other := open(t, cfg), open(t, cfg)
 		requireApplied(t, s, create(1), create(2))
+		requireApplied(t, s, finish(2))
 		c := chunks([]store.Change{mark(1), mark(2), create(3)}, make([]error, 3))[0]
 		ctx := endsAfter{t.Context(), s, s.roundTrips.Load() + 1}
-		_, err := s.dialect.apply(s.db.WithContext(ctx), &c, s.keep())
+		_, err := s.dialect.apply(s.db.WithContext(ctx), &c, s.keep(), false)
 		require.Equal(t, k.name == "mysql", errors.Is(err, context.Canceled), "%v", err)
 		requireApplied(t, s, create(4))
 		require.Equal(t, 1, stageOf(t, other, 4), "what is acknowledged is there for everybody")

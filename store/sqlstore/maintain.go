@@ -22,6 +22,7 @@ func (s *Store) startSweeping() {
 	s.sweeping.Go(func() {
 		ticker := time.NewTicker(sweepEvery)
 		defer ticker.Stop()
+		failing := false
 		for {
 			select {
 			case <-ctx.Done():
@@ -29,9 +30,15 @@ func (s *Store) startSweeping() {
 			case <-ticker.C:
 			}
 			// An error costs no more than a second: whatever is left is seen as gone.
-			if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
-				s.cfg.Log.Error("drop sagas that are past their retention", "store", s.address, "error", err)
+			err := s.sweep(ctx)
+			switch {
+			case ctx.Err() != nil:
+			case err != nil && !failing: // once, not every second
+				s.cfg.Log.Warn("dropping sagas past their retention failed; trying again", "store", s.address, "error", err)
+			case err == nil && failing:
+				s.cfg.Log.Info("sagas past their retention are dropped again", "store", s.address)
 			}
+			failing = err != nil
 		}
 	})
 }

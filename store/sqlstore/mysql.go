@@ -23,7 +23,8 @@ type mysqlDialect struct {
 	database   string // of the URL; empty: the schema of the configuration
 	version    string
 	mariaDB    bool
-	skipLocked bool
+	skipLocked bool // has SKIP LOCKED
+	noWait     bool // has NOWAIT
 }
 
 // minPacket is for the longest body, escaped, with the statement around it.
@@ -53,11 +54,18 @@ func (d *mysqlDialect) connect(ctx context.Context, cfg Config, dial dialer) (*g
 		isolation = "tx_isolation"
 	}
 	client.DBName = d.database
+	// No session may keep its locks longer than this when its client has vanished
+	// between two statements, in one, or as it takes an answer.
+	silence := strconv.Itoa(int(cfg.sessionBound().Seconds()))
 	client.Params = map[string]string{
 		// A row is read as it is once it is locked, and the gaps between rows are
 		// not locked.
 		isolation:                  "'READ-COMMITTED'",
-		"innodb_lock_wait_timeout": strconv.Itoa(int(cfg.lockWait().Seconds())),
+		"innodb_lock_wait_timeout": strconv.Itoa(int(lockWait.Seconds())),
+		"lock_wait_timeout":        strconv.Itoa(int(cfg.Timeout.Seconds())), // for tables
+		"wait_timeout":             silence,
+		"net_read_timeout":         silence,
+		"net_write_timeout":        silence,
 		// Nothing is cut off, and a backslash escapes.
 		"sql_mode": "'STRICT_ALL_TABLES'",
 	}
@@ -66,6 +74,9 @@ func (d *mysqlDialect) connect(ctx context.Context, cfg Config, dial dialer) (*g
 		return nil, err
 	}
 	pool := sql.OpenDB(boundedConnector{connector, cfg.Timeout})
+	// Before the server ends an idle session, we do. The pool looks for them once in
+	// that time, or once a second if that is longer.
+	pool.SetConnMaxIdleTime(cfg.sessionBound() / 3)
 	return openGorm(gormmysql.New(gormmysql.Config{Conn: pool, SkipInitializeWithVersion: true}), pool, cfg)
 }
 
@@ -126,9 +137,8 @@ func (d *mysqlDialect) judgeVersion() error {
 	if d.mariaDB && number < 10_003 || !d.mariaDB && number < 5_007 {
 		return fmt.Errorf("the server is version %s: want MariaDB 10.3 or MySQL 5.7, or later", d.version)
 	}
-	if d.mariaDB && number >= 10_006 || !d.mariaDB && number >= 8_000 {
-		d.skipLocked = true
-	}
+	d.skipLocked = d.mariaDB && number >= 10_006 || !d.mariaDB && number >= 8_000
+	d.noWait = d.mariaDB || number >= 8_000
 	return nil
 }
 
@@ -183,14 +193,30 @@ func (d *mysqlDialect) by(index string) string {
 
 func (d *mysqlDialect) skipsLocked() bool { return d.skipLocked }
 
+// sweep looks for locked rows only when it has met one: DELETE has no SKIP LOCKED.
 func (d *mysqlDialect) sweep(db *gorm.DB, limit int) (int64, error) {
-	result := db.Exec("DELETE FROM saga WHERE done = true AND due <= "+d.now()+" ORDER BY due LIMIT ?", limit)
+	expired := "done = true AND due <= " + d.now()
+	result := db.Exec("DELETE FROM saga WHERE "+expired+" ORDER BY due LIMIT ?", limit)
+	if !d.skipLocked || !d.isLocked(result.Error) {
+		return result.RowsAffected, result.Error
+	}
+	var gids []string
+	err := db.Raw("SELECT gid FROM "+d.by(indexDue)+" WHERE "+expired+" ORDER BY due LIMIT ? FOR UPDATE SKIP LOCKED", limit).Scan(&gids).Error
+	if err != nil || len(gids) == 0 {
+		return 0, err
+	}
+	result = db.Exec("DELETE FROM saga WHERE gid IN ? AND "+expired, gids)
 	return result.RowsAffected, result.Error
 }
 
-func (d *mysqlDialect) hasNoEffect(err error) bool {
-	const lockWaitTimeout, deadlock = 1205, 1213
-	return is(err, lockWaitTimeout) || is(err, deadlock)
+func (d *mysqlDialect) isDeadlock(err error) bool {
+	const deadlock = 1213
+	return is(err, deadlock)
+}
+
+func (d *mysqlDialect) isLocked(err error) bool {
+	const lockWaitTimeout, lockNoWait = 1205, 3572 // MariaDB has one number for both
+	return is(err, lockWaitTimeout) || is(err, lockNoWait)
 }
 
 func is(err error, number uint16) bool {

@@ -10,21 +10,26 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 
 	"sagabench/store"
 )
 
 // apply is all or nothing: one transaction, of one INSERT for what is created
-// and one UPDATE for all transitions that do the same thing, sent in one go.
-// How many rows each has found says whether all went through; if not, it is
-// rolled back. Only the driver knows that number of every statement, gorm that
-// of the last.
-func (d *mysqlDialect) apply(db *gorm.DB, c *chunk, keep int64) (rest chunk, err error) {
+// and one UPDATE for all transitions that do the same thing, sent in one go with
+// its COMMIT. So the server never waits for the client while rows are locked. Each
+// statement fails if the UPDATE before it has not found all its rows, and what comes
+// behind one that failed the server does not execute.
+func (d *mysqlDialect) apply(db *gorm.DB, c *chunk, keep int64, noWait bool) (rest chunk, err error) {
 	b := mysqlBatch{now: d.now()}
-	b.insert(c.creates)
+	if noWait && d.noWait {
+		b.add(d.lockNow(c.gids()))
+	}
 	b.update(c.transitions, keep)
+	b.insert(c.creates)
+	if b.found != "" && (len(b.statements) > 1 || len(c.transitions) > 1) {
+		b.add("SET @saga=" + b.found) // a row alone is all or nothing by itself
+	}
 	var done bool
 	err = db.Connection(func(tx *gorm.DB) error {
 		return tx.Statement.ConnPool.(*sql.Conn).Raw(func(conn any) (err error) {
@@ -56,19 +61,34 @@ func (d *mysqlDialect) insert(tx *gorm.DB, jobs []*job[*store.Create]) ([]string
 
 const duplicateEntry = 1062
 
-// mysqlBatch is statements and how many rows each is to find. Gids and owners,
-// which were checked, hold nothing that ends a string; bodies and notes are left
-// to the driver.
+// setNoWait implements dialect. Before MySQL 8.0 nothing does it, and each lock
+// is waited for.
+func (d *mysqlDialect) setNoWait(tx *gorm.DB, c *chunk) error {
+	if !d.noWait {
+		return nil
+	}
+	return tx.Exec(d.lockNow(c.gids())).Error
+}
+
+// lockNow is a statement that fails if somebody has one of these rows locked, has
+// inserted it or has deleted it, and has not committed.
+func (d *mysqlDialect) lockNow(gids []string) string {
+	return "SELECT 1 FROM saga FORCE INDEX (PRIMARY) WHERE gid IN ('" + strings.Join(gids, "','") + "') FOR UPDATE NOWAIT"
+}
+
+// mysqlBatch is statements and their arguments. Gids and owners, which were
+// checked, hold nothing that ends a string; bodies and notes are left to the
+// driver.
 type mysqlBatch struct {
 	now        string
 	statements []string
-	rows       []int64
+	found      string // 1, or an error if the statement before has not found its rows; empty: it need not
 	args       []driver.NamedValue
 }
 
-func (b *mysqlBatch) add(statement string, rows int) {
+func (b *mysqlBatch) add(statement string) {
 	b.statements = append(b.statements, statement)
-	b.rows = append(b.rows, int64(rows))
+	b.found = ""
 }
 
 func (b *mysqlBatch) arg(value any) {
@@ -82,17 +102,19 @@ func (b *mysqlBatch) insert(jobs []*job[*store.Create]) {
 	var text strings.Builder
 	text.Grow(160 * len(jobs))
 	text.WriteString("INSERT INTO saga (gid, status, done, epoch, created, updated, due, owner, marks, body) VALUES ")
+	epoch := cmp.Or(b.found, "1")
 	for i, j := range jobs {
 		c := j.change
 		if i > 0 {
+			epoch = "1"
 			text.WriteByte(',')
 		}
 		// One column may be given by those before it.
-		text.WriteString("('" + c.GID + "','s',0,1," + b.now + ",created,created+" + strconv.FormatInt(millis(max(c.Due, 0)), 10) +
+		text.WriteString("('" + c.GID + "','s',0," + epoch + "," + b.now + ",created,created+" + strconv.FormatInt(millis(max(c.Due, 0)), 10) +
 			",'" + c.Owner + "','" + strings.Repeat("-", 2*c.Steps) + "',?)")
 		b.arg(notNil(c.Body))
 	}
-	b.add(text.String(), len(jobs))
+	b.add(text.String())
 }
 
 // shape is what a transition does, whichever saga it does it to.
@@ -164,40 +186,41 @@ func (b *mysqlBatch) updateAll(s shape, group *alike) {
 		text.WriteString(",note=?")
 		b.arg([]byte(s.note))
 	}
-	text.WriteString(" WHERE gid IN ('" + strings.Join(group.gids, "','") + "') AND epoch=" + strconv.FormatUint(uint64(s.epoch), 10) +
+	text.WriteString(" WHERE " + cmp.Or(b.found, "1") + " AND gid IN ('" + strings.Join(group.gids, "','") + "') AND epoch=" + strconv.FormatUint(uint64(s.epoch), 10) +
 		" AND status=" + quoted(s.from))
 	for _, m := range group.what.Marks {
 		// Never back, and of a branch that is not there it is neither.
 		text.WriteString(" AND SUBSTR(marks," + place(m) + ",1) IN ('-'," + quoted(m.Mark) + ")")
 	}
-	b.add(text.String(), len(group.gids))
+	b.add(text.String())
+	// One more than the greatest number is out of range.
+	b.found = "1+~0*(ROW_COUNT()<>" + strconv.Itoa(len(group.gids)) + ")"
 }
+
+const outOfRange = 1690
 
 // send reports whether all of it was done; if not, none was.
 func (b *mysqlBatch) send(ctx context.Context, conn driver.ExecerContext) (done bool, err error) {
-	alone := len(b.statements) == 1 && (b.rows[0] == 1 || strings.HasPrefix(b.statements[0], "INSERT"))
+	alone := len(b.statements) == 1
 	if !alone {
-		b.statements = slices.Insert(b.statements, 0, "BEGIN")
-		b.rows = slices.Insert(b.rows, 0, 0)
+		b.statements = append(slices.Insert(b.statements, 0, "BEGIN"), "COMMIT")
 	}
 	result, err := conn.ExecContext(ctx, strings.Join(b.statements, ";"), b.args)
-	done = err == nil && slices.Equal(result.(mysql.Result).AllRowsAffected(), b.rows)
-	if is(err, duplicateEntry) {
+	if err == nil {
+		rows, err := result.RowsAffected() // of the last
+		return rows > 0 || !alone, err
+	}
+	if is(err, duplicateEntry) || is(err, outOfRange) {
 		err = nil
 	}
-	if alone {
-		return done, err
+	if !alone {
+		if _, open := conn.ExecContext(ctx, "ROLLBACK", nil); open != nil {
+			// It may not have been sent, if ctx has ended. With an open transaction
+			// nobody else may have the connection.
+			return false, fmt.Errorf("%w: %w", driver.ErrBadConn, cmp.Or(err, open))
+		}
 	}
-	end := "ROLLBACK"
-	if done {
-		end = "COMMIT"
-	}
-	if _, open := conn.ExecContext(ctx, end, nil); open != nil {
-		// It may not have been sent, if ctx has ended. With an open transaction
-		// nobody else may have the connection.
-		return false, fmt.Errorf("%w: %w", driver.ErrBadConn, cmp.Or(err, open))
-	}
-	return done, err
+	return false, err
 }
 
 // notNil tells an empty body from none.

@@ -27,10 +27,18 @@ func (d *postgresDialect) connect(ctx context.Context, cfg Config, dial dialer) 
 	if client.RuntimeParams == nil {
 		client.RuntimeParams = map[string]string{}
 	}
+	silence := cfg.sessionBound()
 	for name, value := range map[string]string{
 		"search_path":                   cfg.Schema,
 		"default_transaction_isolation": "read committed",
-		"lock_timeout":                  strconv.FormatInt(cfg.lockWait().Milliseconds(), 10),
+		"lock_timeout":                  strconv.FormatInt(lockWait.Milliseconds(), 10),
+		// No session may keep its locks longer than this when its client has vanished
+		// between two statements, or as it takes an answer; one without a transaction
+		// costs no more than its place.
+		"idle_in_transaction_session_timeout": strconv.FormatInt(silence.Milliseconds(), 10),
+		"tcp_user_timeout":                    strconv.FormatInt(silence.Milliseconds(), 10),
+		"tcp_keepalives_idle":                 strconv.Itoa(int(silence.Seconds())),
+		"tcp_keepalives_interval":             strconv.Itoa(int(silence.Seconds())),
 		// What the server knows of the size of a table that fills and empties is
 		// out of date, and by that it may choose to read all of it, or all that has
 		// not ended, to sort it for one page. Every statement here has an index to go
@@ -54,8 +62,8 @@ func (d *postgresDialect) connect(ctx context.Context, cfg Config, dial dialer) 
 		return nil, err
 	}
 	var version int
-	if err = pool.QueryRowContext(ctx, "SELECT current_setting('server_version_num')::int").Scan(&version); err == nil && version < 110_000 {
-		err = fmt.Errorf("the server is version %d: want PostgreSQL 11 or later", version/10_000)
+	if err = pool.QueryRowContext(ctx, "SELECT current_setting('server_version_num')::int").Scan(&version); err == nil && version < 120_000 {
+		err = fmt.Errorf("the server is version %d: want PostgreSQL 12 or later", version/10_000)
 	}
 	if err != nil {
 		return nil, errors.Join(err, pool.Close())
@@ -122,8 +130,17 @@ func (d *postgresDialect) sweep(db *gorm.DB, limit int) (int64, error) {
 	return result.RowsAffected, result.Error
 }
 
-func (d *postgresDialect) hasNoEffect(err error) bool {
-	const serialization, deadlock, lockTimeout = "40001", "40P01", "55P03"
+func (d *postgresDialect) isDeadlock(err error) bool {
+	const serialization, deadlock = "40001", "40P01"
+	return hasCode(err, serialization) || hasCode(err, deadlock)
+}
+
+func (d *postgresDialect) isLocked(err error) bool {
+	const lockTimeout = "55P03"
+	return hasCode(err, lockTimeout)
+}
+
+func hasCode(err error, code string) bool {
 	refused, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (refused.Code == serialization || refused.Code == deadlock || refused.Code == lockTimeout)
+	return ok && refused.Code == code
 }

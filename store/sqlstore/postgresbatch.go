@@ -12,7 +12,17 @@ import (
 // Arrays are passed by pointer: gorm would spread them into as many parameters.
 
 // apply writes everything that nothing stands against.
-func (d *postgresDialect) apply(db *gorm.DB, c *chunk, keep int64) (rest chunk, err error) {
+func (d *postgresDialect) apply(db *gorm.DB, c *chunk, keep int64, noWait bool) (rest chunk, err error) {
+	if noWait {
+		err = db.Transaction(func(tx *gorm.DB) error {
+			if err := d.setNoWait(tx, c); err != nil {
+				return err
+			}
+			rest, err = d.apply(tx, c, keep, false)
+			return err
+		})
+		return rest, err
+	}
 	var text string
 	var args []any
 	switch {
@@ -30,6 +40,13 @@ func (d *postgresDialect) apply(db *gorm.DB, c *chunk, keep int64) (rest chunk, 
 		return chunk{}, err
 	}
 	return chunk{creates: without(c.creates, written), transitions: without(c.transitions, written)}, nil
+}
+
+// setNoWait implements dialect. NOWAIT would not look for rows that others have
+// inserted or deleted and not committed. The time is short, but long enough for
+// the locks under which a table grows.
+func (d *postgresDialect) setNoWait(tx *gorm.DB, _ *chunk) error {
+	return tx.Exec("SET LOCAL lock_timeout = '5ms'").Error
 }
 
 func (d *postgresDialect) insert(tx *gorm.DB, jobs []*job[*store.Create]) (written []string, err error) {

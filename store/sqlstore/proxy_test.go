@@ -21,6 +21,7 @@ type proxy struct {
 	closed bool
 	links  map[*link]bool
 	judge  judge         // nil: all passes
+	muteAt int           // see vanishAt; 0: never
 	open   chan struct{} // that of new links
 }
 
@@ -34,6 +35,7 @@ type link struct {
 	gone chan struct{} // closed when it was cut
 	open chan struct{} // closed when data may pass
 	last bool          // nothing more passes
+	mute bool          // all is lost, and neither end hears of it
 }
 
 func newProxy(t testing.TB, to string) *proxy {
@@ -87,7 +89,11 @@ func (p *proxy) accept() {
 }
 
 func (p *proxy) pump(l *link, from, to net.Conn) {
-	defer p.cut(l)
+	defer func() {
+		if !p.isMute(l) {
+			p.cut(l)
+		}
+	}()
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
@@ -112,7 +118,13 @@ func (p *proxy) pump(l *link, from, to net.Conn) {
 func (p *proxy) judged(l *link, toServer bool, data []byte) (pass int, cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if toServer && p.muteAt > 0 {
+		p.muteAt--
+		l.mute = p.muteAt == 0
+	}
 	switch {
+	case l.mute:
+		return 0, false
 	case l.last: // what has passed may be answered before the link is cut
 		return 0, true
 	case p.judge == nil:
@@ -171,6 +183,28 @@ func (p *proxy) cutAfter(toServer bool, n int) (fired <-chan struct{}) {
 		return n, true
 	})
 	return done
+}
+
+// vanishAt has, at the n-th message to the server from now on, the client on that
+// link vanish: nothing of it arrives any more, that message neither, and nothing
+// says so. Other links work.
+func (p *proxy) vanishAt(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.muteAt = n
+}
+
+// vanished reports whether that has happened.
+func (p *proxy) vanished() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.muteAt == 0
+}
+
+func (p *proxy) isMute(l *link) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return l.mute
 }
 
 // stall lets nothing arrive, on links that there are or come. What has set out

@@ -24,6 +24,7 @@ type Store struct {
 	dialect    dialect
 	db         *gorm.DB
 	roundTrips atomic.Int64
+	waryUntil  atomic.Int64 // ns since 1970; see write
 
 	calls  sync.RWMutex // held for reading by every call, for writing by Close
 	closed bool
@@ -77,9 +78,12 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 // dialer makes connections.
 type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// dial makes connections whose round trips are counted.
+// dial makes connections whose round trips are counted. A server that has vanished
+// is noticed on those that are idle too, about when it would notice a client.
 func (s *Store) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	c, err := new(net.Dialer).DialContext(ctx, network, addr)
+	silence := s.cfg.sessionBound()
+	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: silence, Interval: silence / 2, Count: 2}}
+	c, err := dialer.DialContext(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}

@@ -95,7 +95,14 @@ func (p program) serve(args ...string) *running {
 // start starts a server.
 func (p program) start(args ...string) *running {
 	p.t.Helper()
+	return p.startWith(func(*exec.Cmd) {}, args...)
+}
+
+// startWith starts a server by a command that was changed.
+func (p program) startWith(change func(*exec.Cmd), args ...string) *running {
+	p.t.Helper()
 	s := &running{program: p, cmd: p.command(args...), out: newLines(), err: newLines()}
+	change(s.cmd)
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.err
 	require.NoError(p.t, s.cmd.Start())
 	p.t.Cleanup(func() { s.stop() })

@@ -3,13 +3,17 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"sagabench/bench/internal/server"
 	"sagabench/internal/tlsfiles"
+	"sagabench/store"
 	"sagabench/store/open"
 )
 
@@ -30,7 +34,7 @@ func (a *app) coordinatorCommand() *cobra.Command {
 		Use:   "coordinator STORE",
 		Short: "Run the saga coordinator alone, behind dtm's HTTP API",
 		Long: `Run the saga coordinator alone, behind dtm's HTTP API: programs that drive dtm's
-sagas drive it unchanged. It also serves /ui, /metrics and /healthz.
+sagas drive it unchanged. It also serves /ui, /metrics, /livez and /readyz.
 
 It listens on this machine only, unless there is a token: an address that other
 machines reach needs one, in SAGABENCH_SERVER_TOKEN or server.token_file.`,
@@ -48,6 +52,11 @@ func (a *app) serve(ctx context.Context, name string, bench bool) error {
 		return err
 	}
 	cfg := a.serverConfig(bench)
+	release, err := boundMemory()
+	if err != nil {
+		return err
+	}
+	defer release()
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
 	target.SetLog(log)
 	listener, err := server.Listen(cfg) // before the store is touched
@@ -55,8 +64,8 @@ func (a *app) serve(ctx context.Context, name string, bench bool) error {
 		return err
 	}
 	defer listener.Close()
-	s, err := target.Open(ctx)
-	if err != nil {
+	s, err := a.openStore(ctx, target, cfg, listener, log)
+	if err != nil || s == nil {
 		return err
 	}
 	defer s.Close()
@@ -79,6 +88,45 @@ func (a *app) serve(ctx context.Context, name string, bench bool) error {
 	return srv.Run(ctx)
 }
 
+// reopenAfter is the pause between attempts to open a store that does not answer.
+const reopenAfter = 500 * time.Millisecond
+
+// openStore opens the store of a server. A coordinator waits for one that does not
+// answer yet, alive and not ready; a bench server is for measuring now. It gives nil
+// if it was told to stop.
+func (a *app) openStore(ctx context.Context, target open.Target, cfg server.Config, l net.Listener, log *slog.Logger) (store.Store, error) {
+	s, err := target.Open(ctx)
+	wait := a.options.Coordinator.StoreWait
+	if err == nil || cfg.Bench || wait <= 0 || neverOpens(err) {
+		return s, err
+	}
+	log.Warn("the store does not answer; waiting for it", "for", wait, "error", err)
+	starting := server.NewStarting(cfg, l)
+	defer starting.Stop()
+	for deadline := time.Now().Add(wait); err != nil; {
+		select {
+		case <-ctx.Done():
+			return nil, nil
+		case <-time.After(reopenAfter):
+		}
+		s, err = target.Open(ctx)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return nil, nil
+		case err != nil && (neverOpens(err) || time.Now().After(deadline)):
+			return nil, fmt.Errorf("coordinator.store_wait: no store within %v: %w", wait, err)
+		}
+	}
+	log.Info("the store answers")
+	return s, nil
+}
+
+// neverOpens reports whether a store that does not open will not do so later either.
+// Who is not let in, or finds no database, may be early: another program makes them.
+func neverOpens(err error) bool {
+	return errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrUnsafe)
+}
+
 func (a *app) serverConfig(bench bool) server.Config {
 	o := a.options
 	cfg := server.DefaultConfig()
@@ -92,10 +140,14 @@ func (a *app) serverConfig(bench bool) server.Config {
 	cfg.AuditSubmits = o.Server.AuditSubmits
 	cfg.MaxConns = o.Server.MaxConns
 	cfg.Wait = o.Server.MaxWait
+	cfg.MaxConnsPerPeer = o.Server.MaxPerPeer
+	cfg.Drain = o.Server.Drain
+	cfg.Grace = o.Server.Grace
 	cfg.BranchAllow = o.Coordinator.BranchAllow
 	cfg.TLS = tlsfiles.Files{CA: o.Server.ClientCA, Cert: o.Server.TLSCert, Key: o.Server.TLSKey}
 	cfg.BranchTLS = tlsfiles.Files{CA: o.Coordinator.BranchCA, Cert: o.Coordinator.BranchCert, Key: o.Coordinator.BranchKey}
 	cfg.NoLoopback = !o.Coordinator.BranchLoopback
+	cfg.BranchConns = o.Coordinator.BranchConns
 	cfg.Scenario = a.scenario()
 	return cfg
 }

@@ -42,6 +42,9 @@ func defaults() config.Options {
 	o.Coordinator.MaxRetryInterval = s.MaxRetryInterval
 	o.Coordinator.PollInterval = s.PollInterval
 	o.Coordinator.MaxRecovering = s.MaxRecovering
+	o.Coordinator.MaxInFlight = s.MaxInFlight
+	o.Coordinator.BranchConns = v.BranchConns
+	o.Coordinator.StoreWait = time.Minute
 	o.Coordinator.BranchAllow = []string{}
 	o.Coordinator.BranchLoopback = true
 	o.GroupCommit.MaxBatch = s.Commit.MaxBatch
@@ -50,6 +53,9 @@ func defaults() config.Options {
 	o.GroupCommit.Timeout = s.Commit.Timeout
 	o.Server.MaxConns = v.MaxConns
 	o.Server.MaxWait = v.Wait
+	o.Server.MaxPerPeer = v.MaxConnsPerPeer
+	o.Server.Drain = v.Drain
+	o.Server.Grace = v.Grace
 	o.Server.Pprof = v.Pprof
 	o.Load.InFlight = l.InFlight
 	o.Load.Arrival = string(l.Arrival)
@@ -132,6 +138,7 @@ func (a *app) openConfig() open.Config {
 		cfg := sqlstore.DefaultConfig()
 		cfg.URL, cfg.Schema = url.Reveal(), o.SQL.Schema
 		cfg.Retention, cfg.Timeout, cfg.Conns = o.Store.Retention, o.SQL.Timeout, o.SQL.Conns
+		cfg.Lease = o.Coordinator.Lease
 		return cfg
 	}
 	return open.Config{
@@ -153,6 +160,7 @@ func (a *app) sagaConfig() saga.Config {
 	cfg.MaxRetryInterval = o.Coordinator.MaxRetryInterval
 	cfg.PollInterval = o.Coordinator.PollInterval
 	cfg.MaxRecovering = o.Coordinator.MaxRecovering
+	cfg.MaxInFlight = o.Coordinator.MaxInFlight
 	cfg.Commit.MaxBatch = o.GroupCommit.MaxBatch
 	cfg.Commit.MaxQueue = o.GroupCommit.MaxQueue
 	cfg.Commit.Flushers = o.GroupCommit.Flushers

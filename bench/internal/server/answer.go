@@ -28,6 +28,12 @@ func answer(c *gin.Context, status int, r reply) {
 	write(c, status, body)
 }
 
+// busy answers a request of which nothing was done, and that may come again.
+func busy(c *gin.Context, why string) {
+	c.Header("Retry-After", "1")
+	answer(c, http.StatusServiceUnavailable, reply{Message: why})
+}
+
 func write(c *gin.Context, status int, body []byte) {
 	c.Writer.Header().Set("Content-Type", "application/json")
 	c.Writer.WriteHeader(status)

@@ -79,6 +79,8 @@ func (b *bench) runSaga(c *gin.Context) {
 		answer(c, http.StatusConflict, reply{Result: resultFailure, GID: sg.GID, Message: result.Reason})
 	case errors.Is(err, store.ErrInvalid):
 		answer(c, http.StatusBadRequest, reply{Message: err.Error()})
+	case errors.Is(err, saga.ErrBusy):
+		busy(c, err.Error())
 	case errors.Is(err, saga.ErrNotEnded): // which says nothing of the store
 		answer(c, http.StatusServiceUnavailable, reply{GID: sg.GID, Message: err.Error()})
 	case errors.Is(err, errStopped):

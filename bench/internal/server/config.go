@@ -1,11 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	"sagabench/internal/secret"
 	"sagabench/internal/tlsfiles"
+	"sagabench/saga"
 	"sagabench/store"
 )
 
@@ -27,12 +29,17 @@ type Config struct {
 
 	AuditSubmits bool // the audit has a line for each saga that is submitted
 
-	MaxConns int           // connections at once; more wait to be accepted
+	MaxConns int           // connections at once; beyond that idle ones are closed, and new ones told to come again
 	Read     time.Duration // for a request to come in, header and body
 	Wait     time.Duration // how long a request waits for the end of its saga
-	Grace    time.Duration // for the sagas under way when the server is told to stop
+	Drain    time.Duration // how long it goes on as before, but is not ready, when it is told to stop
+	Grace    time.Duration // then, for the sagas under way
+
+	MaxConnsPerPeer int // of MaxConns, those of one client address; 0: half of them
 
 	Scenario Scenario // the sagas that the bench's endpoint makes where a request does not say otherwise
+
+	BranchConns int // connections to one branch host at once; calls beyond wait
 
 	// BranchAllow is where branches may be beside loopback, which NoLoopback takes
 	// away, and, with Bench, this server: see saga.HTTPConfig.
@@ -57,9 +64,15 @@ func DefaultConfig() Config {
 		Read:     10 * time.Second,
 		Wait:     10 * time.Second,
 		Grace:    10 * time.Second,
+
+		BranchConns: saga.DefaultBranchConns,
+
 		Scenario: DefaultScenario(),
 	}
 }
+
+// perPeer is how many connections one client address may have.
+func (c Config) perPeer() int { return cmp.Or(c.MaxConnsPerPeer, (c.MaxConns+1)/2) }
 
 func (c Config) validate() error {
 	for _, f := range []struct {
@@ -69,6 +82,12 @@ func (c Config) validate() error {
 		if f.value < time.Millisecond {
 			return fmt.Errorf("server: %w: %s: %v, at least 1ms", store.ErrInvalid, f.name, f.value)
 		}
+	}
+	if c.Drain < 0 {
+		return fmt.Errorf("server: %w: drain: %v, at least 0s", store.ErrInvalid, c.Drain)
+	}
+	if c.MaxConnsPerPeer < 0 {
+		return fmt.Errorf("server: %w: max conns per peer: %d, at least 0", store.ErrInvalid, c.MaxConnsPerPeer)
 	}
 	if c.TLS.AreSet() {
 		if _, err := c.TLS.Server(); err != nil {
@@ -83,6 +102,9 @@ func (c Config) validate() error {
 	}
 	if c.MaxConns < 1 {
 		return fmt.Errorf("server: %w: max conns: %d, at least 1", store.ErrInvalid, c.MaxConns)
+	}
+	if c.BranchConns < 1 {
+		return fmt.Errorf("server: %w: branch conns: %d, at least 1", store.ErrInvalid, c.BranchConns)
 	}
 	if err := c.Scenario.Validate(); err != nil {
 		return fmt.Errorf("server: %w", err)

@@ -1,71 +1,168 @@
 package server
 
 import (
+	"context"
 	"net"
+	"net/http"
+	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// bounded accepts so many connections at once, and one more that waits for room; others
-// wait in the kernel, and are turned away when it has no room for them either. Its
-// connections are TCP connections in all they can do: net/http closes those in two
-// steps, so that the answer to a body that was not read reaches its client.
+const (
+	// reserveConns are accepted beyond the limit, for probes: whether a process is
+	// alive can be asked also while clients hold all other connections.
+	reserveConns = 32
+	// minIdle is how long a connection may wait for a request, its first one too,
+	// before it is closed to make room for another.
+	minIdle = 20 * time.Millisecond
+	// spared is how much longer it may wait when a request has come, and was not read
+	// yet: the machine may be busy. A client that sends a little and then nothing has
+	// no more than this.
+	spared = 200 * time.Millisecond
+)
+
+// bounded accepts so many connections at once, altogether and from one peer. When
+// there are as many, it closes the one that has waited longest for a request. If none
+// waits, it accepts connections of a reserve, which are for probes; others wait in the
+// kernel. Its connections are TCP connections in all they can do: net/http closes
+// those in two steps, so that the answer to a body that was not read reaches its
+// client.
 type bounded struct {
 	net.Listener
-	room   chan struct{} // holds one element per connection
-	closed chan struct{}
-	once   sync.Once
+	most, perPeer int
+	freed         chan struct{} // of one: there may be room
+	closed        chan struct{}
+	once          sync.Once
 
-	mu     sync.Mutex
-	waited time.Duration // in which a connection waited for room
-	since  time.Time     // one does now; zero: none does
+	mu      sync.Mutex
+	open    map[*boundedConn]struct{}
+	regular int // of open, those that are not of the reserve
+	peers   map[netip.Addr]int
+	waited  time.Duration // in which no regular connection could be accepted
+	since   time.Time     // none can now; zero: one can
 }
 
-func newBounded(l net.Listener, conns int) *bounded {
-	return &bounded{Listener: l, room: make(chan struct{}, conns), closed: make(chan struct{})}
+func newBounded(l net.Listener, most, perPeer int) *bounded {
+	return &bounded{
+		Listener: l, most: most, perPeer: perPeer,
+		freed: make(chan struct{}, 1), closed: make(chan struct{}),
+		open: make(map[*boundedConn]struct{}), peers: make(map[netip.Addr]int),
+	}
 }
 
 // Accept implements net.Listener.
 func (b *bounded) Accept() (net.Conn, error) {
-	conn, err := b.Listener.Accept()
+	accepted, err := b.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case b.room <- struct{}{}:
-	default:
-		if !b.wait() {
-			conn.Close()
+	c := &boundedConn{TCPConn: accepted.(*net.TCPConn), of: b, peer: peerOf(accepted)}
+	c.idleSince.Store(time.Now().UnixNano())
+	for !b.admit(c) {
+		select {
+		case <-b.freed:
+		case <-time.After(minIdle / 4):
+		case <-b.closed:
+			accepted.Close()
 			return nil, net.ErrClosed
 		}
 	}
-	return &boundedConn{TCPConn: conn.(*net.TCPConn), room: b.room}, nil
+	return c, nil
 }
 
-// wait takes room for a connection when there is some; there is none any more when the
-// listener is closed.
-func (b *bounded) wait() (room bool) {
-	b.note(time.Now())
-	defer b.note(time.Time{})
-	select {
-	case b.room <- struct{}{}:
-		return true
-	case <-b.closed:
-		return false
+// peerOf is whom a connection counts for: an address, or, of IPv6, the network that
+// one host usually has to itself.
+func peerOf(c net.Conn) netip.Addr {
+	addr := c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
+	if addr.Is6() {
+		if network, err := addr.WithZone("").Prefix(64); err == nil {
+			return network.Addr()
+		}
 	}
+	return addr
 }
 
-// note notes since when a connection waits.
-func (b *bounded) note(since time.Time) {
+// admit takes a connection in, if need be in the place of another.
+func (b *bounded) admit(c *boundedConn) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.since.IsZero() {
-		b.waited += time.Since(b.since)
+	now := time.Now()
+	tooMany := b.peers[c.peer] >= b.perPeer
+	if tooMany || b.regular >= b.most {
+		idle := b.longestIdle(now, func(o *boundedConn) bool { return !o.reserve && (!tooMany || o.peer == c.peer) })
+		if c.reserve = idle == nil; c.reserve {
+			if b.since.IsZero() {
+				b.since = now
+			}
+			if len(b.open)-b.regular >= reserveConns {
+				if idle = b.longestIdle(now, func(o *boundedConn) bool { return o.reserve }); idle == nil {
+					return false
+				}
+			}
+		}
+		if idle != nil {
+			b.forget(idle)
+			idle.TCPConn.Close()
+		}
 	}
-	b.since = since
+	b.open[c] = struct{}{}
+	if !c.reserve {
+		b.regular++
+		b.peers[c.peer]++
+		b.hasRoom(now)
+	}
+	return true
 }
 
-// keptOut is for how long there was a connection that waited for room.
+// longestIdle is the connection that has waited longest for a request, of those that
+// may be closed for it; nil if there is none.
+func (b *bounded) longestIdle(now time.Time, of func(*boundedConn) bool) *boundedConn {
+	for {
+		var found *boundedConn
+		oldest := now.Add(-minIdle).UnixNano()
+		for c := range b.open {
+			if since := c.idleSince.Load(); since != 0 && since <= oldest && of(c) {
+				found, oldest = c, since
+			}
+		}
+		if found == nil || found.spared.Load() || !found.pending() {
+			return found
+		}
+		found.spared.Store(true)
+		found.idleSince.CompareAndSwap(oldest, now.Add(spared).UnixNano())
+	}
+}
+
+// forget makes room. Forgetting twice is allowed.
+func (b *bounded) forget(c *boundedConn) {
+	if _, ok := b.open[c]; !ok {
+		return
+	}
+	delete(b.open, c)
+	if !c.reserve {
+		b.regular--
+		if b.peers[c.peer]--; b.peers[c.peer] == 0 {
+			delete(b.peers, c.peer)
+		}
+		b.hasRoom(time.Now())
+	}
+	select {
+	case b.freed <- struct{}{}:
+	default:
+	}
+}
+
+// hasRoom ends the time in which there was none.
+func (b *bounded) hasRoom(now time.Time) {
+	if !b.since.IsZero() {
+		b.waited += now.Sub(b.since)
+		b.since = time.Time{}
+	}
+}
+
+// keptOut is for how long clients were not let in.
 func (b *bounded) keptOut() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,13 +181,54 @@ func (b *bounded) Close() error {
 // boundedConn leaves room for another when it is closed.
 type boundedConn struct {
 	*net.TCPConn
-	room chan struct{}
-	once sync.Once
+	of        *bounded
+	peer      netip.Addr
+	reserve   bool         // accepted beyond the limit: it is for one probe
+	idleSince atomic.Int64 // since when it waits for a request, in ns; 0: it does not
+	spared    atomic.Bool  // while it waits: it was not closed once, for a request had come
 }
 
 // Close implements net.Conn.
 func (c *boundedConn) Close() error {
 	err := c.TCPConn.Close()
-	c.once.Do(func() { <-c.room })
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	c.of.forget(c)
 	return err
+}
+
+// boundedOf finds what the listener accepted under what net/http serves.
+func boundedOf(c net.Conn) *boundedConn {
+	if wrapped, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
+		c = wrapped.NetConn()
+	}
+	found, _ := c.(*boundedConn)
+	return found
+}
+
+// noteState is http.Server.ConnState. A connection counts as waiting until the head of
+// a request has been read.
+func noteState(conn net.Conn, state http.ConnState) {
+	switch c := boundedOf(conn); {
+	case c == nil:
+	case state == http.StateActive:
+		c.idleSince.Store(0)
+	case state == http.StateIdle:
+		if c.spared.Load() {
+			c.spared.Store(false)
+		}
+		c.idleSince.Store(time.Now().UnixNano())
+	}
+}
+
+// reserveKey is where the context of a request says that its connection is of the
+// reserve.
+type reserveKey struct{}
+
+// noteReserve is http.Server.ConnContext.
+func noteReserve(ctx context.Context, conn net.Conn) context.Context {
+	if c := boundedOf(conn); c != nil && c.reserve {
+		return context.WithValue(ctx, reserveKey{}, true)
+	}
+	return ctx
 }

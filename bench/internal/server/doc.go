@@ -4,7 +4,9 @@
 //	     /api/dtmsvr/…       dtm's HTTP API, see package httpapi
 //	GET  /ui                 a page for people, see package webui; / leads to it
 //	GET  /metrics            for Prometheus; also as /api/metrics, as dtm has it
-//	GET  /healthz            whether the store answers
+//	GET  /livez              whether the process answers
+//	GET  /readyz             whether requests may be sent here: the store answers, and
+//	                         the server was not told to stop; also as /healthz
 //	     /api/ping           whether the process does
 //	GET  /debug/pprof/…      profiles, when Config.Pprof is set
 //
@@ -22,12 +24,13 @@
 //	200 {"dtm_result":"SUCCESS","gid":"…"}                 it succeeded
 //	409 {"dtm_result":"FAILURE","gid":"…","message":"…"}   it failed, and was compensated
 //	400 {"message":"…"}                                    a parameter is wrong; nothing was written
+//	503 {"message":"…"}, Retry-After                       too many sagas are under way; nothing was written
 //	503 {"gid":"…","message":"…"}                          the store is away, or the saga did not
 //	                                                       end in time: it may end later, or not exist
 //
 // # What it guarantees
 //
-//   - With Config.Tokens, nothing but /healthz and /api/ping answers a request
+//   - With Config.Tokens, nothing but the probes and /api/ping answers a request
 //     that does not show one, as Authorization: Bearer TOKEN; the page has people
 //     log in with one, and the branch endpoints take a key made of one (see
 //     [BranchesOf]).
@@ -40,9 +43,12 @@
 //   - The log has a line for each request that changed a saga or was refused, but for
 //     submits that were taken, unless Config.AuditSubmits asks for them. A flood of
 //     refusals is counted.
-//   - Slow clients are cut off, and the connections bounded.
-//   - Told to stop, it refuses new sagas and answers the requests under way; what
-//     has not ended within Config.Grace is let go, for others to take over.
+//   - Slow clients are cut off, and the connections bounded, altogether and of one
+//     client. Idle ones make room for others, and probes are answered even when all
+//     are in use.
+//   - Told to stop, it is not ready any more and goes on for Config.Drain. Then it
+//     refuses new sagas, and answers queries and the requests under way; what has not
+//     ended within Config.Grace is let go, for others to take over.
 //   - Every answer but those of /ui, /metrics and /debug/pprof is JSON, a
 //     panic's too.
 //

@@ -38,15 +38,14 @@ func newGuard(cfg Config, log *seldom) *guard {
 func (g *guard) check(c *gin.Context) {
 	r := c.Request
 	path := r.URL.Path
-	probe := path == "/healthz" || path == "/api/ping"
 	switch {
-	case g.certificates && !probe && certificate(r) == nil:
+	case g.certificates && !probes[path] && certificate(r) == nil:
 		g.refuse(c, http.StatusUnauthorized, "this server wants a client certificate")
 	case !g.tokens.AreSet():
 		if why := brought(r, path); why != "" {
 			g.refuse(c, http.StatusForbidden, why)
 		}
-	case probe, path == "/", ofUI(path): // the page asks for the token itself
+	case probes[path], path == "/", ofUI(path): // the page asks for the token itself
 	case strings.HasPrefix(path, branchPath) && g.hasBranchKey(r.URL.RawQuery):
 	case g.tokens.Matches(bearer(r)), g.isAdmin(r):
 	default:

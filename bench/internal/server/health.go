@@ -36,17 +36,21 @@ func (s *stats) get() (store.Stats, error) {
 		// Not the context of whoever asks: the answer is for others too.
 		ctx, cancel := context.WithTimeout(context.Background(), statsTimeout)
 		defer cancel()
+		away := s.err != nil
 		s.last, s.err = s.store.Stats(ctx)
 		s.asked = time.Now()
-		if s.err != nil {
+		switch {
+		case s.err != nil && !away: // once, not as often as it is asked
 			s.log.Warn("the store does not answer", "error", s.err)
+		case s.err == nil && away:
+			s.log.Info("the store answers again")
 		}
 	}
 	return s.last, s.err
 }
 
-// health serves /healthz, which is open to all: it does not say where the store
-// is.
+// health answers whether the store does. It is open to all: it does not say where
+// the store is.
 func (s *stats) health(c *gin.Context) {
 	if _, err := s.get(); err != nil {
 		answer(c, http.StatusServiceUnavailable, reply{Message: "the store does not answer; the server's log has the details"})

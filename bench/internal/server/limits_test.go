@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -133,40 +132,4 @@ func TestServer_CutsOffSlowClients(t *testing.T) {
 			require.NotContains(t, string(answer), "200 OK")
 		})
 	}
-}
-
-func TestServer_LimitsConnections(t *testing.T) {
-	t.Parallel()
-	at := start(t, testkit.OpenPebble(t), func(c *Config, _ *Deps) { c.MaxConns = 2 })
-	var conns []net.Conn
-	ask := func(within time.Duration) (conn net.Conn, err error) {
-		conn, err = net.Dial("tcp", strings.TrimPrefix(at.server.URL(), "http://"))
-		require.NoError(t, err)
-		conns = append(conns, conn)
-		_, err = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-		require.NoError(t, err)
-		require.NoError(t, conn.SetReadDeadline(time.Now().Add(within)))
-		_, err = bufio.NewReader(conn).Peek(1)
-		return conn, err
-	}
-	for range 2 {
-		_, err := ask(patience)
-		require.NoError(t, err)
-	}
-	require.Zero(t, at.server.listener.keptOut())
-	waiting, err := ask(200 * time.Millisecond)
-	var timeout net.Error
-	require.ErrorAs(t, err, &timeout)
-	require.True(t, timeout.Timeout(), "it is not accepted")
-	require.Greater(t, at.server.listener.keptOut(), 100*time.Millisecond)
-	require.NoError(t, conns[0].Close())
-	require.NoError(t, waiting.SetReadDeadline(time.Now().Add(patience)))
-	_, err = bufio.NewReader(waiting).Peek(1)
-	require.NoError(t, err, "there is room now")
-	total := at.server.listener.keptOut()
-	require.Equal(t, total, at.server.listener.keptOut(), "nobody waits any more")
-	for _, conn := range conns {
-		conn.Close()
-	}
-	require.GreaterOrEqual(t, at.scrape()["sagabench_connections_kept_out_seconds_total"], total.Seconds())
 }

@@ -61,6 +61,8 @@ func (s *Server) metricsHandler(st store.Store) http.Handler {
 		s.metrics.callDuration, s.metrics.batchChanges,
 		counter("sagabench_sagas_submitted_total", "Sagas accepted and begun by this process.", nil,
 			func() int64 { return c.Counters().Submitted }),
+		counter("sagabench_sagas_refused_total", "Sagas refused: as many as may be were under way in this process.", nil,
+			func() int64 { return c.Counters().Refused }),
 		ended("succeed", func() int64 { return c.Counters().Succeeded }),
 		ended("failed", func() int64 { return c.Counters().Failed }),
 		gauge("sagabench_sagas_in_flight", "Sagas this process is running now.",
@@ -79,7 +81,7 @@ func (s *Server) metricsHandler(st store.Store) http.Handler {
 			s.guard.refused.Load),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "sagabench_connections_kept_out_seconds_total",
-			Help: "Time in which a client waited to be let in: as many connections as may be were open.",
+			Help: "Time in which clients were turned away: all connections that are accepted were in use.",
 		}, func() float64 { return s.listener.keptOut().Seconds() }),
 		unfinished{s.stats},
 	)

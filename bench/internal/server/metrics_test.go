@@ -82,6 +82,7 @@ func TestMetrics_CountWhatHappened(t *testing.T) {
 			"sagabench_sagas_lost_total":                         0,
 			"sagabench_compensations_refused_total":              0,
 			"sagabench_requests_refused_total":                   0,
+			"sagabench_sagas_refused_total":                      0,
 			"sagabench_branch_attempts_total{outcome=succeeded}": 3*2 + 1 + 2,
 			"sagabench_branch_attempts_total{outcome=refused}":   1,
 			"sagabench_branch_attempts_total{outcome=ongoing}":   0,

@@ -16,7 +16,7 @@ func (s *Server) newRoutes(st store.Store) *gin.Engine {
 	gin.SetMode(gin.ReleaseMode) // the only way: it is the process's, and decides what gin prints
 	routes := gin.New()
 	routes.RedirectTrailingSlash = false
-	routes.Use(gin.CustomRecoveryWithWriter(nil, s.panicked), s.logErrors, s.guard.check)
+	routes.Use(gin.CustomRecoveryWithWriter(nil, s.panicked), s.logErrors, s.onlyProbes, s.guard.check)
 	routes.NoRoute(notFound)
 
 	gated := routes.Group("/", s.whileOpen)
@@ -26,7 +26,9 @@ func (s *Server) newRoutes(st store.Store) *gin.Engine {
 	}
 	s.ui.Register(routes)
 	routes.Match(reading, "/", func(c *gin.Context) { c.Redirect(http.StatusFound, "/ui") })
-	routes.Match(reading, "/healthz", s.stats.health)
+	routes.Match(reading, "/livez", s.live)
+	routes.Match(reading, "/readyz", s.ready)
+	routes.Match(reading, "/healthz", s.ready)
 	metrics := gin.WrapH(s.metricsHandler(st))
 	routes.Match(reading, "/metrics", metrics)
 	routes.Match(reading, "/api/metrics", metrics)
@@ -39,11 +41,22 @@ func (s *Server) newRoutes(st store.Store) *gin.Engine {
 // reading are the methods of what changes nothing.
 var reading = []string{http.MethodGet, http.MethodHead}
 
-// whileOpen refuses requests as soon as the server waits for the last ones to
+// stopping is what a server answers that was told to stop.
+const stopping = "the server is stopping"
+
+// reads change nothing: they are answered as long as the port is open.
+var reads = map[string]bool{
+	"/api/ping": true, "/api/dtmsvr/query": true, "/api/dtmsvr/all": true, "/api/dtmsvr/newGid": true, "/api/dtmsvr/version": true,
+}
+
+// whileOpen refuses other requests as soon as the server waits for the last ones to
 // end.
 func (s *Server) whileOpen(c *gin.Context) {
+	if reads[c.FullPath()] {
+		return
+	}
 	if !s.gate.TryRLock() {
-		answer(c, http.StatusServiceUnavailable, reply{Message: "the server is stopping"})
+		busy(c, stopping)
 		c.Abort()
 		return
 	}

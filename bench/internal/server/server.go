@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -45,6 +46,8 @@ type Server struct {
 	http        *http.Server
 	url         string
 
+	draining atomic.Bool // from the signal on: it is not ready any more
+
 	gate   sync.RWMutex            // held for reading by every gated request, for writing to keep out new ones
 	cutOff context.CancelCauseFunc // ends every request
 }
@@ -62,16 +65,21 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	log := deps.Logger
+	if log == nil {
+		log = slog.Default()
+	}
+	cfg, branchConns, err := cfg.withinFiles(openFiles(), deps.Store, log)
+	if err != nil {
+		return nil, err
+	}
 	addr := reachable(deps.Listener)
 	s := &Server{
 		cfg:      cfg,
-		listener: newBounded(deps.Listener, cfg.MaxConns),
-		log:      deps.Logger,
+		listener: newBounded(deps.Listener, cfg.MaxConns, cfg.perPeer()),
+		log:      log,
 		metrics:  newMetrics(),
 		url:      cfg.scheme() + "://" + addr.String(),
-	}
-	if s.log == nil {
-		s.log = slog.Default()
 	}
 	if warning := ClearText(cfg, deps.Listener); warning != "" {
 		s.log.Warn(warning)
@@ -91,6 +99,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if s.caller, err = (saga.HTTPConfig{Allow: allow, NoLoopback: cfg.NoLoopback, TLS: branchTLS}).NewCaller(); err != nil {
 		return nil, err
 	}
+	s.caller.LimitConnections(cfg.BranchConns, branchConns)
 	attempts := webui.NewAttempts()
 	if deps.Saga.Logger == nil {
 		deps.Saga.Logger = s.log
@@ -130,6 +139,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		ErrorLog:       s.seldom.standard(),
 		Protocols:      new(http.Protocols),
 		BaseContext:    func(net.Listener) context.Context { return base },
+		ConnState:      noteState,
+		ConnContext:    noteReserve,
 	}
 	s.http.Protocols.SetHTTP1(true) // the limits on connections are limits on requests
 	if cfg.TLS.AreSet() {
@@ -161,14 +172,17 @@ func (s *Server) Run(ctx context.Context) error {
 		s.stop()
 		return fmt.Errorf("serving %s: %w", s.url, err)
 	case <-ctx.Done():
+		s.draining.Store(true)
+		time.Sleep(s.cfg.Drain)
 		s.stop()
 		<-served
 		return nil
 	}
 }
 
-// stop ends everything: after the grace it no longer waits. The port stays
-// open until the sagas have ended, for their branches may be this server's.
+// stop ends everything: no new sagas are taken, and after the grace it no longer
+// waits. The port stays open until the sagas have ended, for their branches may be
+// this server's, and whoever submitted them may ask about them.
 func (s *Server) stop() {
 	grace, cancel := context.WithTimeout(context.Background(), s.cfg.Grace)
 	defer cancel()

@@ -23,6 +23,8 @@ func TestNew_NamesTheSettingThatIsWrong(t *testing.T) {
 	for want, change := range map[string]func(*Config, *Deps){
 		"max wait: 0s":               func(c *Config, _ *Deps) { c.Wait = 0 },
 		"read: 0s":                   func(c *Config, _ *Deps) { c.Read = 0 },
+		"branch conns: 0":            func(c *Config, _ *Deps) { c.BranchConns = 0 },
+		"max in flight: 0":           func(_ *Config, d *Deps) { d.Saga.MaxInFlight = 0 },
 		"max conns: 0":               func(c *Config, _ *Deps) { c.MaxConns = 0 },
 		"grace: -1s":                 func(c *Config, _ *Deps) { c.Grace = -time.Second },
 		"steps: 0":                   func(c *Config, _ *Deps) { c.Scenario.Steps = 0 },

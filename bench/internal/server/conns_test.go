@@ -1,0 +1,207 @@
+package server
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/internal/testkit"
+)
+
+// client is one connection to a server.
+type client struct {
+	t    *testing.T
+	conn net.Conn
+	from *bufio.Reader
+}
+
+// dial connects from an address of this machine.
+func (at *site) dial(t *testing.T, from string) *client {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience}
+	conn, err := dialer.Dial("tcp", strings.TrimPrefix(at.server.URL(), "http://"))
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	return &client{t, conn, bufio.NewReader(conn)}
+}
+
+func (c *client) send(path string) {
+	c.t.Helper()
+	_, err := io.WriteString(c.conn, "GET "+path+" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+	require.NoError(c.t, err)
+}
+
+func (c *client) get(path string) (status int, closes bool) {
+	c.t.Helper()
+	c.send(path)
+	response, err := http.ReadResponse(c.from, nil)
+	require.NoError(c.t, err)
+	_, err = io.Copy(io.Discard, response.Body)
+	require.NoError(c.t, err)
+	return response.StatusCode, response.Close
+}
+
+// requireClosed waits until the server has closed the connection.
+func (c *client) requireClosed() {
+	c.t.Helper()
+	_, err := c.from.ReadByte()
+	var timeout net.Error
+	require.False(c.t, errors.As(err, &timeout) && timeout.Timeout(), "it is open")
+	require.Error(c.t, err)
+}
+
+const here, elsewhere = "127.0.0.1", "127.0.0.2"
+
+func limited(most, perPeer int) func(*Config, *Deps) {
+	return func(c *Config, _ *Deps) { c.MaxConns, c.MaxConnsPerPeer = most, perPeer }
+}
+
+func TestServer_WhenFull_ClosesTheConnectionThatWaitedLongest(t *testing.T) {
+	t.Parallel()
+	at := start(t, testkit.OpenPebble(t), limited(2, 2))
+	first, second := at.dial(t, here), at.dial(t, here)
+	for _, c := range []*client{first, second, first} {
+		status, closes := c.get("/bench/saga")
+		require.Equal(t, http.StatusOK, status)
+		require.False(t, closes)
+	}
+	require.Eventually(t, func() bool {
+		third := at.dial(t, here)
+		status, closes := third.get("/bench/saga")
+		return status == http.StatusOK && !closes // not of the reserve
+	}, patience, poll)
+	second.requireClosed()
+	status, _ := first.get("/bench/saga")
+	require.Equal(t, http.StatusOK, status, "it has waited less")
+}
+
+// Clients that hold all connections and say nothing keep nobody out.
+func TestServer_AnswersBesideSilentConnections(t *testing.T) {
+	t.Parallel()
+	at := start(t, testkit.OpenPebble(t), limited(20, 20))
+	for range 200 {
+		at.dial(t, here)
+	}
+	for _, path := range []string{"/livez", "/readyz", "/livez"} {
+		began := time.Now()
+		status, _ := at.dial(t, elsewhere).get(path)
+		require.Equal(t, http.StatusOK, status)
+		require.Less(t, time.Since(began), 2*time.Second) // a second, and a slow machine
+	}
+	require.Equal(t, http.StatusOK, at.eventually("/bench/saga", http.StatusOK).status)
+}
+
+func TestServer_WhenAllConnectionsAreInUse_AnswersProbesAndTurnsOthersAway(t *testing.T) {
+	t.Parallel()
+	h := hold(testkit.OpenPebble(t))
+	at := start(t, h, limited(2, 2))
+	busy := []*client{at.dial(t, here), at.dial(t, here)}
+	for _, c := range busy {
+		c.send("/bench/saga")
+		<-h.entered
+		break // one flusher: the second waits for the first
+	}
+	busy[1].send("/bench/saga")
+	require.Eventually(t, func() bool {
+		status, _ := at.dial(t, elsewhere).get("/bench/saga?steps=0")
+		return status == http.StatusServiceUnavailable
+	}, patience, poll)
+	for range 2 * reserveConns { // they are not used up
+		for path, want := range map[string]int{
+			"/livez": http.StatusOK, "/readyz": http.StatusOK, "/healthz": http.StatusOK, "/api/ping": http.StatusOK,
+			"/metrics": http.StatusServiceUnavailable, "/bench/saga": http.StatusServiceUnavailable,
+		} {
+			c := at.dial(t, elsewhere)
+			status, closes := c.get(path)
+			require.Equal(t, want, status, path)
+			require.True(t, closes, path)
+			c.requireClosed()
+		}
+	}
+	require.Positive(t, at.server.listener.keptOut())
+	close(h.release)
+	for _, c := range busy {
+		response, err := http.ReadResponse(c.from, nil)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		c.conn.Close()
+	}
+	at.eventually("/bench/saga", http.StatusOK)
+	total := at.server.listener.keptOut()
+	require.Equal(t, total, at.server.listener.keptOut(), "there is room again")
+	require.GreaterOrEqual(t, at.scrape()["sagabench_connections_kept_out_seconds_total"], total.Seconds())
+}
+
+func TestServer_BoundsTheConnectionsOfOnePeer(t *testing.T) {
+	t.Parallel()
+	h := hold(testkit.OpenPebble(t))
+	at := start(t, h, limited(4, 2))
+	for range 2 {
+		at.dial(t, here).send("/bench/saga")
+	}
+	<-h.entered
+	require.Eventually(t, func() bool {
+		status, closes := at.dial(t, here).get("/bench/saga?steps=0")
+		return status == http.StatusServiceUnavailable && closes
+	}, patience, poll)
+	status, closes := at.dial(t, elsewhere).get("/bench/saga?steps=0")
+	require.Equal(t, http.StatusBadRequest, status, "there is room for others")
+	require.False(t, closes)
+	close(h.release)
+}
+
+// A peer is an address, or of IPv6 the network of one host.
+func TestPeerOf(t *testing.T) {
+	t.Parallel()
+	for addr, want := range map[string]string{
+		"10.1.2.3": "10.1.2.3", "::ffff:10.1.2.3": "10.1.2.3", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::",
+	} {
+		require.Equal(t, want, peerOf(from{addr: net.ParseIP(addr)}).String())
+	}
+}
+
+type from struct {
+	net.Conn
+	addr net.IP
+}
+
+func (f from) RemoteAddr() net.Addr { return &net.TCPAddr{IP: f.addr, Port: 1} }
+
+// A request that has come is not lost to a server that is too busy to read it at once.
+func TestBounded_SparesAConnectionWhoseRequestHasCome(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	b := newBounded(listener, 2, 2) // nobody reads from its connections
+	t.Cleanup(func() { b.Close() })
+	connect := func(says string) (client net.Conn, accepted *boundedConn) {
+		client, err := net.Dial("tcp", listener.Addr().String())
+		require.NoError(t, err)
+		t.Cleanup(func() { client.Close() })
+		_, err = io.WriteString(client, says)
+		require.NoError(t, err)
+		conn, err := b.Accept()
+		require.NoError(t, err)
+		return client, conn.(*boundedConn)
+	}
+	_, first := connect("GET /livez")
+	require.Eventually(t, first.pending, patience, poll)
+	_, silent := connect("")
+	longAgo := time.Now().Add(-time.Hour).UnixNano()
+	first.idleSince.Store(longAgo)
+	silent.idleSince.Store(longAgo + 1)
+	connect("")
+	require.NotContains(t, b.open, silent)
+	require.Contains(t, b.open, first)
+	first.idleSince.Store(longAgo) // the time it was given is over
+	connect("")
+	require.NotContains(t, b.open, first)
+}

@@ -1,0 +1,42 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+
+	"sagabench/store"
+)
+
+const (
+	// otherFiles are those that a process has open beside its connections and what
+	// its store has.
+	otherFiles = 64
+	// embeddedFiles is how many tables Pebble keeps open at most.
+	embeddedFiles = 1000
+)
+
+// withinFiles lowers the limits of connections to what the process may have open: a
+// server that is out of descriptors does not even answer whether it is alive. It
+// returns how many connections to branches there may be altogether; 0: as many as
+// they like.
+func (c Config) withinFiles(files int, st any, log *slog.Logger) (lowered Config, branches int, err error) {
+	if files == 0 {
+		return c, 0, nil
+	}
+	ofStore := min(embeddedFiles, files/4)
+	if shared, ok := st.(pooled); ok {
+		ofStore, _ = shared.Connections()
+	}
+	left := files - otherFiles - ofStore - reserveConns
+	if left < 2 {
+		return c, 0, fmt.Errorf("server: %w: %d files may be open, at least %d: raise ulimit -n", store.ErrInvalid, files, files-left+2)
+	}
+	wanted := c.MaxConns + c.BranchConns
+	if wanted > left {
+		c.MaxConns = min(c.MaxConns, max(left/2, left-c.BranchConns))
+		c.BranchConns = min(c.BranchConns, left-c.MaxConns)
+		log.Warn("fewer connections than configured: raise the limit of open files (ulimit -n, LimitNOFILE)",
+			"limit", files, "needed", files-left+wanted, "max_conns", c.MaxConns, "branch_conns", c.BranchConns)
+	}
+	return c, left - c.MaxConns, nil
+}

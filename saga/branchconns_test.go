@@ -1,0 +1,106 @@
+package saga_test
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"sagabench/saga"
+	"sagabench/store"
+)
+
+// branchHost is a branch that counts its connections, and answers when it is let.
+type branchHost struct {
+	*httptest.Server
+	open, most atomic.Int64
+}
+
+func countConnections(t *testing.T, goOn <-chan struct{}) *branchHost {
+	c := new(branchHost)
+	c.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		if goOn != nil {
+			<-goOn
+		}
+	}))
+	c.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			c.most.Store(max(c.most.Load(), c.open.Add(1)))
+		case http.StateClosed:
+			c.open.Add(-1)
+		}
+	}
+	c.Start()
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestHTTPCaller_LimitsItsConnections(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ perHost, total, hosts, most int }{
+		"to one host":  {perHost: 3, total: 0, hosts: 1, most: 3},
+		"to each host": {perHost: 3, total: 0, hosts: 2, most: 6},
+		"altogether":   {perHost: 100, total: 4, hosts: 2, most: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			caller, err := saga.NewHTTPCaller(nil)
+			require.NoError(t, err)
+			caller.LimitConnections(tt.perHost, tt.total)
+			t.Cleanup(caller.Close)
+			goOn := make(chan struct{})
+			release := sync.OnceFunc(func() { close(goOn) })
+			hosts := make([]*branchHost, tt.hosts)
+			for i := range hosts {
+				hosts[i] = countConnections(t, goOn)
+			}
+			t.Cleanup(release)
+			open := func() (n int64) {
+				for _, h := range hosts {
+					n += h.open.Load()
+				}
+				return n
+			}
+			var all sync.WaitGroup
+			for i := range 20 {
+				all.Go(func() {
+					outcome, why := caller.Call(within(t, patience), saga.Call{GID: "g", Branch: store.Action(0), URL: hosts[i%len(hosts)].URL})
+					assert.Equal(t, saga.Succeeded, outcome, why)
+				})
+			}
+			until(t, "all connections are open", func() bool { return open() == int64(tt.most) })
+			release()
+			all.Wait() // those that waited are called when others have ended
+			most := int64(0)
+			for _, h := range hosts {
+				most += h.most.Load()
+			}
+			if tt.total == 0 { // each host has had no more; both together, at different times, may
+				require.EqualValues(t, tt.most, most)
+			}
+			until(t, "no more are open", func() bool { return open() <= int64(tt.most) })
+		})
+	}
+}
+
+// Idle connections to one host do not keep calls of another waiting.
+func TestHTTPCaller_MakesRoomForAnotherHost(t *testing.T) {
+	t.Parallel()
+	caller, err := saga.NewHTTPCaller(nil)
+	require.NoError(t, err)
+	caller.LimitConnections(10, 1)
+	t.Cleanup(caller.Close)
+	one, other := countConnections(t, nil), countConnections(t, nil)
+	for range 3 {
+		for _, host := range []*branchHost{one, other} {
+			outcome, why := caller.Call(within(t, patience), saga.Call{GID: "g", Branch: store.Action(0), URL: host.URL})
+			require.Equal(t, saga.Succeeded, outcome, why)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package sqlstore
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/store"
+)
+
+// Somebody, an administrator or a host that has vanished, holds a few rows: one
+// locked, one inserted, one deleted, none of it committed. Only the changes of
+// those sagas fail, and the batches that hold them wait once, not each time.
+func TestApply_OnLockedRows_FailsOnlyTheirChanges(t *testing.T) {
+	forEach(t, func(t *testing.T, k *kind) {
+		const locked, inserted, deleted, free = 1, 2, 3, 4
+		const rounds = 10
+		cfg := k.config()
+		s, other := open(t, cfg), open(t, cfg)
+		requireApplied(t, s, create(locked), create(deleted), create(free))
+		tx := other.db.Begin()
+		defer tx.Rollback()
+		require.NoError(t, tx.Exec("SELECT gid FROM saga WHERE gid = ? FOR UPDATE", gid(locked)).Error)
+		require.NoError(t, other.create(tx, []*job[*store.Create]{{change: create(inserted)}}))
+		require.NoError(t, tx.Exec("DELETE FROM saga WHERE gid = ?", gid(deleted)).Error)
+
+		stale := finish(locked) // what its row does not match may be read without the lock
+		stale.Epoch = 7
+		var took [rounds]time.Duration
+		for round := range rounds {
+			first := 100 + 10*round
+			batch := []store.Change{create(inserted), create(first), mark(locked), create(deleted), mark(free), create(first + 1)}
+			if round%2 == 1 {
+				batch[2] = stale
+			}
+			began := time.Now()
+			errs := s.Apply(t.Context(), batch)
+			took[round] = time.Since(began)
+			for i, err := range errs {
+				if i == 0 || i == 2 || i == 3 {
+					require.Error(t, err, "change %d", i)
+					require.False(t, isRefusal(err), "change %d: %v", i, err)
+					require.ErrorContains(t, err, "another transaction has locked it")
+				} else {
+					require.NoError(t, err, "change %d", i)
+				}
+			}
+			require.Equal(t, 1, stageOf(t, s, first+1))
+		}
+		var later time.Duration
+		for _, d := range took[1:] {
+			later += d
+		}
+		require.Less(t, took[0], 5*time.Second)
+		require.Less(t, later, (rounds-1)*lockWait*3/4, "only the first waits: %v", took)
+
+		require.NoError(t, tx.Rollback().Error)
+		requireApplied(t, s, create(inserted), mark(locked))
+		require.ErrorIs(t, s.Apply(t.Context(), []store.Change{create(deleted)})[0], store.ErrDuplicate)
+	})
+}
+
+// A lock that is held for a moment is waited for.
+func TestApply_OnARowThatIsSoonFree_Waits(t *testing.T) {
+	forEach(t, func(t *testing.T, k *kind) {
+		s := open(t, k.config())
+		requireApplied(t, s, create(1), create(2))
+		tx := s.db.Begin()
+		require.NoError(t, tx.Exec("UPDATE saga SET owner = 'other' WHERE gid = ?", gid(2)).Error)
+		freed := time.AfterFunc(lockWait/5, func() { tx.Rollback() })
+		defer freed.Stop()
+		requireApplied(t, s, mark(1), mark(2))
+	})
+}
+
+// A batch that is nothing but two transitions that do the same is one statement.
+// It is a transaction for all that: when one of them is refused, only the other
+// is written.
+func TestApply_TwoAlike_OneRefused(t *testing.T) {
+	forEach(t, func(t *testing.T, k *kind) {
+		s := open(t, k.config())
+		requireApplied(t, s, create(1), create(2))
+		requireApplied(t, s, finish(1))
+		errs := s.Apply(t.Context(), []store.Change{finish(1), finish(2)})
+		require.ErrorIs(t, errs[0], store.ErrConflict)
+		require.NoError(t, errs[1])
+		require.Equal(t, []int{3, 3}, []int{stageOf(t, s, 1), stageOf(t, s, 2)})
+	})
+}
+
+// A finished saga that somebody has locked does not keep the others that are past
+// their retention.
+func TestSweep_OnALockedRow_DropsTheOthers(t *testing.T) {
+	forEach(t, func(t *testing.T, k *kind) {
+		cfg := k.config()
+		cfg.Retention = time.Second
+		holder := open(t, cfg)
+		requireApplied(t, holder, create(1), create(2), create(3))
+		requireApplied(t, holder, finish(1), finish(2), finish(3))
+		tx := holder.db.Begin()
+		defer tx.Rollback()
+		require.NoError(t, tx.Exec("SELECT gid FROM saga WHERE gid = ? FOR UPDATE", gid(1)).Error)
+		require.Eventually(t, func() bool {
+			var left int64
+			require.NoError(t, holder.db.Model(&row{}).Count(&left).Error)
+			return left == 1
+		}, patience, 10*time.Millisecond)
+	})
+}
