@@ -16,6 +16,7 @@ import (
 	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/store"
+	"sagabench/store/pebblestore"
 	"sagabench/store/storetest"
 )
 
@@ -255,6 +256,43 @@ func TestUI_List_ShowsAStatusPageByPage(t *testing.T) {
 	require.Contains(t, at.page("/ui/sagas?status=failed"), "step 3, action: 409 Conflict")
 	require.Equal(t, http.StatusBadRequest, at.get("/ui/sagas?status=lost").StatusCode)
 	require.NotEqual(t, http.StatusOK, at.get("/ui/sagas?after=nonsense").StatusCode)
+}
+
+// Due times are the store's, so whether a saga still waits is judged by its clock.
+func TestUI_List_GoesByTheStoresClock(t *testing.T) {
+	t.Parallel()
+	cfg := pebblestore.DefaultConfig()
+	cfg.Dir, cfg.Now = t.TempDir(), func() time.Time { return time.Now().Add(-24 * time.Hour) }
+	s, err := pebblestore.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Close() })
+	at := start(t, s, "")
+	at.putOff(&saga.Saga{GID: "held", Steps: []saga.Step{at.step("/undecided", "")}})
+	for _, path := range []string{"/ui", "/ui/sagas", "/ui/sagas?status=submitted"} {
+		page := at.page(path)
+		require.Contains(t, page, "put off", path)
+		require.NotContains(t, page, "waits to be taken up", path)
+	}
+}
+
+// Large sagas come a store's page at a time, and all are shown.
+func TestUI_List_OfLargeSagas(t *testing.T) {
+	t.Parallel()
+	testkit.OnEveryStore(t, func(t *testing.T, s store.Store) {
+		at := start(t, s, "")
+		const sagas = 8
+		body := fmt.Appendf(nil, `{"steps":[{}],"custom":%q}`, strings.Repeat("x", 2<<20))
+		for i := range sagas {
+			errs := s.Apply(t.Context(), []store.Change{
+				&store.Create{GID: fmt.Sprint("large-", i), Steps: 1, Owner: "others", Due: time.Hour, Body: body},
+			})
+			require.NoError(t, errs[0])
+		}
+		page := at.page("/ui/sagas?status=submitted")
+		for i := range sagas {
+			require.Contains(t, page, fmt.Sprint("large-", i))
+		}
+	})
 }
 
 func TestUI_Saga_ShowsAllButWhatIsConfidential(t *testing.T) {
