@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
@@ -191,9 +192,9 @@ func TestRecovery_OfManyLargeSagas_EndsThem(t *testing.T) {
 	t.Parallel()
 	const sagas, size = 40, 3 << 20
 	server := lab.TestRedis(t, lab.RedisConfig{})
-	redis := redisstore.DefaultConfig()
-	redis.URL, redis.Timeout = server.URL(), time.Second
-	s, err := redisstore.Open(t.Context(), redis)
+	slow := redisstore.DefaultConfig()
+	slow.URL, slow.Timeout = server.URL(), time.Second
+	s, err := redisstore.Open(t.Context(), slow)
 	require.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	for i := range sagas {
@@ -283,4 +284,31 @@ func TestRecovery_UnreadableSaga_IsSetAside(t *testing.T) {
 		time.Sleep(store.SetAside)
 		require.EqualValues(t, 3, mustGet(t, model, "alien").Epoch, "another try")
 	})
+}
+
+// A saga whose record is spoilt while it runs is left, and whoever waits for it is
+// told.
+func TestRun_RecordSpoilt_IsLeft(t *testing.T) {
+	t.Parallel()
+	server := lab.TestRedis(t, lab.RedisConfig{})
+	s := redisOpener(t, server, time.Hour)()
+	branches := blocking(store.Action(0))
+	c := start(t, s, branches, patient())
+	one := newSaga(2)
+	require.NoError(t, c.Submit(t.Context(), one))
+	<-branches.called
+	options, err := redis.ParseURL(server.URL())
+	require.NoError(t, err)
+	client := redis.NewClient(options)
+	defer client.Close()
+	keys, err := client.Keys(t.Context(), "*:"+one.GID).Result()
+	require.NoError(t, err)
+	require.Len(t, keys, 1)
+	require.NoError(t, client.Set(t.Context(), keys[0], "spoilt", 0).Err())
+	close(branches.goOn)
+
+	_, err = c.Wait(within(t, patience), one.GID)
+	require.ErrorIs(t, err, store.ErrUnreadable)
+	require.EqualValues(t, 1, settled(t, c).Lost)
+	require.Equal(t, store.StatusSucceeded, mustRun(t, c, newSaga(2)).Status)
 }
