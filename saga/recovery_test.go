@@ -131,6 +131,33 @@ func hangingParticipants(t *testing.T, hanging int) {
 	require.Positive(t, participants.mostOf("healthy"))
 }
 
+// The same over real stores, where the calls that hang do not end during the test.
+func TestRecovery_ParticipantThatNeverAnswers_DelaysNoOther(t *testing.T) {
+	onStores(t, time.Hour, func(t *testing.T, open opener) {
+		const slots, stuck, healthy = 8, 200, 20
+		s := open()
+		for i := range stuck {
+			create(t, s, fmt.Sprint("stuck-", i), bodyTo("hangs", ""), 1)
+		}
+		for i := range healthy {
+			create(t, s, fmt.Sprint("healthy-", i), bodyTo("healthy", ""), 1)
+		}
+		cfg := patient()
+		cfg.MaxRecovering = slots
+		participants := newGauge(func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+			if strings.HasPrefix(c.URL, "http://hangs") {
+				return hangs(ctx)
+			}
+			return saga.Succeeded, ""
+		})
+		c := start(t, s, participants, cfg)
+		for i := range healthy {
+			require.Equal(t, store.StatusSucceeded, mustWait(t, c, fmt.Sprint("healthy-", i)).Status)
+		}
+		require.LessOrEqual(t, participants.mostOf("hangs"), slots*3/4)
+	})
+}
+
 // A backlog at one healthy participant has most of the slots, and none of it is
 // deferred.
 func TestRecovery_OneHealthyParticipant_IsNotSlowedDown(t *testing.T) {

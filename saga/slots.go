@@ -40,9 +40,9 @@ const (
 	// perFree is how many slots a participant may hold for each that is free.
 	perFree = 3
 
-	// slowAfter is when a run counts as slow. As long as a participant's runs take
-	// less on average, further ones wait for their end in memory.
-	slowAfter = 100 * time.Millisecond
+	// slowAfter is when a participant counts as slow: its runs have been under way for
+	// so long on average. Further sagas of others wait in memory for a run to end.
+	slowAfter = 500 * time.Millisecond
 )
 
 func newSlots(n int) *slots {
