@@ -99,10 +99,10 @@ func TestScripts_RefuseWrongNumbers(t *testing.T) {
 		{Reschedule, list(index, one), list("1", "1000", "", mark), ""},
 		{Reschedule, list(index, one), list("1", "1000", mark), "reschedule: 3 in ARGV, want 4"},
 		{Reschedule, list(index, one, two), list("1", "1000", "", mark), "reschedule: 3 in KEYS, want 2"},
-		{Claim, list(index, one), list("someone ", "1000"), ""},
-		{Claim, list(index), list("someone ", "1000"), "claim: 1 in KEYS and 2 in ARGV, want 2 or more and 2"},
-		{Claim, list(index, one), list("someone "), "claim: 2 in KEYS and 1 in ARGV, want 2 or more and 2"},
-		{Claim, list(index, one), list("someone ", "1000", "1"), "claim: 2 in KEYS and 3 in ARGV, want 2 or more and 2"},
+		{Claim, list(index, one), list("someone ", "9000", "1000"), ""},
+		{Claim, list(index), list("someone ", "9000", "1000"), "claim: 1 in KEYS and 3 in ARGV, want 2 or more and 3"},
+		{Claim, list(index, one), list("someone ", "1000"), "claim: 2 in KEYS and 2 in ARGV, want 2 or more and 3"},
+		{Claim, list(index, one), list("someone ", "9000", "1000", "1"), "claim: 2 in KEYS and 4 in ARGV, want 2 or more and 3"},
 	} {
 		t.Run(fmt.Sprintf("%s %v %q", tt.script.Name, tt.keys, tt.argv), func(t *testing.T) {
 			for _, client := range clients {

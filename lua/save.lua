@@ -17,7 +17,7 @@ local now, stamp = clock()
 local times = stamp .. stamp
 
 local function body(saga, from)
-  local marks_end = find(saga, ' ', from, true)
+  local marks_end = find(saga, ' ', from, true) or from
   return sub(saga, marks_end + 1, (find(saga, '\0', marks_end, true) or 0) - 1)
 end
 
@@ -34,8 +34,11 @@ while key <= #KEYS do
       entries[n + 1], entries[n + 2] = due, saga
       n = n + 2
     else
+      -- What is there may be no saga at all: an error would take with it what the
+      -- call has saved so far.
+      local there = redis.pcall('GET', saga)
       refused[#refused + 1] = position
-      refused[#refused + 1] = body(call('GET', saga), 44) == body(ARGV[arg], 18) and 2 or 1
+      refused[#refused + 1] = type(there) == 'string' and body(there, 44) == body(ARGV[arg], 18) and 2 or 1
     end
     arg = arg + 1
   end

@@ -146,7 +146,7 @@ func (c *Coordinator) await(ctx context.Context, gid string, ended <-chan Result
 				default:
 					return Result{}, err
 				}
-			case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrClosed):
+			case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrUnreadable):
 				return Result{}, err
 			}
 			if c.cfg.MaxWait > 0 && time.Since(began) >= c.cfg.MaxWait {

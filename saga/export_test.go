@@ -19,3 +19,14 @@ func ReasonOf(text string) string { return reason(text) }
 func PauseOf(b Backoff, gid string, branch store.Branch, tries int) time.Duration {
 	return b.pause(gid, branch, tries)
 }
+
+// AtOnce is how many sagas with such a body, of no participant, are recovered at once.
+func AtOnce(all, body int) (n int) {
+	s := newSlots(all)
+	for {
+		if _, ok := s.take(&claimed{weight: s.weight(body)}, 0); !ok {
+			return n
+		}
+		n++
+	}
+}

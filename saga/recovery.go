@@ -2,31 +2,42 @@ package saga
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
 	"sagabench/store"
 )
 
-// recoverDue takes over due sagas until the coordinator is closed: those whose
-// owner has died, and those that were put off.
+// recovery takes over due sagas: those whose owner has died, and deferred ones.
+type recovery struct {
+	*Coordinator
+	slots *slots
+	limit int // of the next claim
+}
+
+// recoverDue takes over due sagas until the coordinator is closed.
 func (c *Coordinator) recoverDue() {
-	slots := make(chan struct{}, c.cfg.MaxRecovering)
+	r := &recovery{Coordinator: c, slots: newSlots(c.cfg.MaxRecovering), limit: c.cfg.MaxRecovering}
 	away := false
 	for {
-		full, err := c.claim(slots)
-		if err != nil {
-			c.stats.storeErrors.Add(1)
-		}
+		more, err := r.claim()
+		failed := err != nil && !errors.Is(err, store.ErrUnreadable)
 		switch {
-		case err != nil && !away: // once, not at every look
-			c.log.Warn("looking for due sagas failed; trying again", "error", err)
-		case err == nil && away:
+		case failed:
+			c.stats.storeErrors.Add(1)
+			if !away { // once, not at every look
+				c.log.Warn("looking for due sagas failed; trying again", "error", err)
+			}
+		case err != nil:
+			c.log.Error("a due saga cannot be read and is set aside", "for", store.SetAside, "error", err)
+		}
+		if away && !failed {
 			c.log.Info("due sagas are found again")
 		}
-		away = err != nil
+		away = failed
 		pause := time.Duration(0)
-		if !full {
+		if !more {
 			// Up to a quarter less, so that coordinators started together do not
 			// ask together for ever.
 			pause = c.cfg.PollInterval - rand.N(c.cfg.PollInterval/4+1)
@@ -42,52 +53,122 @@ func (c *Coordinator) recoverDue() {
 
 // claim takes over as many sagas as there are free slots, and reports whether
 // more are likely to be due.
-func (c *Coordinator) claim(slots chan struct{}) (full bool, err error) {
-	select {
-	case slots <- struct{}{}: // wait until there is room for one
-		<-slots
-	case <-c.stop:
+func (r *recovery) claim() (more bool, err error) {
+	free := r.slots.wait(r.stop)
+	if free == 0 {
 		return false, nil
 	}
-	free := cap(slots) - len(slots)
+	limit := min(free, r.limit)
 	leased := time.Now()
 	// Not cut off when the coordinator lets go: whom it claimed would be lost to
 	// everybody for the length of a lease.
-	ctx, cancel := context.WithTimeout(context.Background(), min(c.cfg.Lease/2, c.cfg.Commit.Timeout))
+	ctx, cancel := context.WithTimeout(context.Background(), min(r.cfg.Lease/2, r.cfg.Commit.Timeout))
 	defer cancel()
-	records, err := c.store.ClaimDue(ctx, c.owner, c.cfg.Lease, free)
-	for _, record := range records {
-		c.resume(record, leased, slots)
+	records, err := r.store.ClaimDue(ctx, r.owner, r.cfg.Lease, limit)
+	full := bytesOf(records) >= store.MaxPageBytes/2 // a store may count more than we do
+	switch {
+	case err != nil && len(records) == 0 && !errors.Is(err, store.ErrUnreadable):
+		// It may have been too much to ask for in the time, or it was done and its
+		// answer lost. Then nobody runs what was claimed until the lease ends, so the
+		// next claim risks half as many.
+		r.limit = max(1, limit/2)
+	case full:
+		r.limit = min(2*len(records), r.cfg.MaxRecovering)
+	default:
+		r.limit = min(2*r.limit, r.cfg.MaxRecovering)
 	}
-	return len(records) == free, err
+	r.resume(records, leased)
+	return len(records) == limit || full, err
 }
 
-func (c *Coordinator) resume(record store.Record, leased time.Time, slots chan struct{}) {
+func bytesOf(records []store.Record) (size int) {
+	for i := range records {
+		size += len(records[i].Body) + len(records[i].Note)
+	}
+	return size
+}
+
+// resume runs what was claimed as slots come free. What would wait for a slow
+// participant is deferred.
+func (r *recovery) resume(records []store.Record, leased time.Time) {
+	var waiting []*claimed
+	for _, record := range records {
+		if s := r.read(record, leased); s != nil {
+			waiting = append(waiting, s)
+		}
+	}
+	for began := time.Now(); len(waiting) > 0; {
+		var left []*claimed
+		for _, s := range waiting {
+			switch delay, ok := r.slots.take(s, time.Since(began)); {
+			case ok:
+				r.start(s)
+			case delay > 0:
+				r.deferTo(s, delay)
+			default:
+				left = append(left, s)
+			}
+		}
+		waiting = left
+		if len(waiting) > 0 && r.slots.changed(r.stop) {
+			for _, s := range waiting { // we were closed
+				r.background.Go(func() { r.handBack(s.run, atOnce) })
+			}
+			return
+		}
+	}
+}
+
+// claimed is a saga that waits for slots.
+type claimed struct {
+	run          *run
+	weight       int       // how many slots it takes
+	participants []string  // whose branches it calls next
+	taken        time.Time // when it got its slots
+}
+
+// read gives what was claimed, or nil if that cannot be run. It was not written by
+// this version: it is set aside, in sight, for one that can.
+func (r *recovery) read(record store.Record, leased time.Time) *claimed {
 	info, err := Read(record)
 	if err != nil {
-		// It was not written by this version. The lease keeps it from being
-		// claimed again at once; it stays unfinished, and so in sight.
-		c.log.Error("cannot run a saga", "gid", record.GID, "error", err)
-		return
+		r.log.Error("a due saga cannot be run and is set aside", "gid", record.GID, "for", store.SetAside, "error", err)
+		unread := &run{saga: &Saga{GID: record.GID}, epoch: record.Epoch, state: State{Status: record.Status}}
+		r.background.Go(func() { r.handBack(unread, store.SetAside) })
+		return nil
 	}
 	// By the store's clock, for ours may be another: the claim made it due after
 	// the lease.
-	age := record.Due.Add(-c.cfg.Lease).Sub(record.Created)
-	r := c.newRun(info.Saga, record.Epoch, info.State, leased, age)
-	r.after = func() { <-slots }
-	slots <- struct{}{} // there is room: nobody else fills slots
-	begun, err := c.begin(r, &c.stats.recovered)
+	age := record.Due.Add(-r.cfg.Lease).Sub(record.Created)
+	run := r.newRun(info.Saga, record.Epoch, info.State, leased, age)
+	return &claimed{run: run, weight: r.slots.weight(len(record.Body)), participants: run.participants()}
+}
+
+// start runs a saga that has got its slots.
+func (r *recovery) start(s *claimed) {
+	s.run.after = func() { r.slots.free(s) }
+	begun, err := r.begin(s.run, &r.stats.recovered)
 	if begun {
-		go c.drive(r)
+		go r.drive(s.run)
 		return
 	}
-	<-slots
+	r.slots.free(s)
 	// Either it is still being run here, under a lease that ended while the store
 	// was away: that run can write no more, and is about to notice. Or we were
 	// closed meanwhile.
-	due := c.cfg.RetryInterval
+	due := r.cfg.RetryInterval
 	if err != nil {
 		due = atOnce
 	}
-	c.background.Go(func() { c.handBack(r, due) })
+	r.background.Go(func() { r.handBack(s.run, due) })
+}
+
+// deferTo leaves a saga to be claimed after a delay, but no later than it is to be
+// aborted.
+func (r *recovery) deferTo(s *claimed, delay time.Duration) {
+	delay = min(max(delay, r.cfg.PollInterval), r.cfg.MaxRetryInterval)
+	if left := time.Until(s.run.abortAt); left > 0 && s.run.state.Status == store.StatusSubmitted {
+		delay = min(delay, left)
+	}
+	r.background.Go(func() { r.handBack(s.run, delay) })
 }

@@ -230,7 +230,7 @@ func (c *Coordinator) persist(r *run, t *store.Transition, want State) error {
 		failure = c.commit.Apply(context.Background(), t)
 	}
 	for pause := firstPause; failure != nil; pause = min(2*pause, lastPause) {
-		if errors.Is(failure, store.ErrClosed) || errors.Is(failure, store.ErrInvalid) {
+		if errors.Is(failure, store.ErrClosed) || errors.Is(failure, store.ErrInvalid) || errors.Is(failure, store.ErrUnreadable) {
 			return failure
 		}
 		refused := errors.Is(failure, store.ErrConflict) || errors.Is(failure, store.ErrNotFound)

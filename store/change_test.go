@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"crypto/rand"
 	"fmt"
 	"strings"
@@ -30,6 +31,7 @@ func TestCreate_Validate(t *testing.T) {
 		"owner too long":    {good(func(c *Create) { c.Owner = "ninechars" }), "owner"},
 		"no steps":          {good(func(c *Create) { c.Steps = 0 }), "steps"},
 		"too many steps":    {good(func(c *Create) { c.Steps = MaxSteps + 1 }), "steps"},
+		"largest body":      {good(func(c *Create) { c.Body = bytes.Repeat([]byte("b"), MaxBodyBytes) }), ""},
 		"body too large":    {good(func(c *Create) { c.Body = make([]byte, MaxBodyBytes+1) }), "body"},
 		"body with a zero":  {good(func(c *Create) { c.Body = []byte("a\x00b") }), "body"},
 		"body may be empty": {good(func(c *Create) { c.Body = nil }), ""},
@@ -144,4 +146,23 @@ func requireNamed(t *testing.T, err error, field string) {
 	}
 	require.ErrorIs(t, err, ErrInvalid)
 	require.ErrorContains(t, err, ": "+field+":")
+}
+
+func TestRecord_Check(t *testing.T) {
+	good := func(change func(*Record)) *Record {
+		r := &Record{GID: "the-gid", Status: StatusAborting, Marks: "yn--", Epoch: 1}
+		change(r)
+		return r
+	}
+	require.NoError(t, good(func(*Record) {}).Check())
+	for name, r := range map[string]*Record{
+		"status":   good(func(r *Record) { r.Status = 0 }),
+		"epoch":    good(func(r *Record) { r.Epoch = 0 }),
+		"none":     good(func(r *Record) { r.Marks = "" }),
+		"branch 2": good(func(r *Record) { r.Marks = "yn!-" }),
+	} {
+		require.ErrorIs(t, r.Check(), ErrUnreadable, name)
+		require.ErrorContains(t, r.Check(), name)
+		require.ErrorContains(t, r.Check(), "the-gid")
+	}
 }

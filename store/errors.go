@@ -26,6 +26,10 @@ var (
 	// names the field and the limit. Nothing was written.
 	ErrInvalid = errors.New("invalid request")
 
+	// ErrUnreadable: what the store holds under a gid is not a record that this
+	// version can read. Somebody changed it by hand, or another version wrote it.
+	ErrUnreadable = errors.New("the record cannot be read")
+
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
 

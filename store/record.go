@@ -80,6 +80,9 @@ func (b Branch) Step() int { return int(b) / 2 }
 // IsCompensation tells the two branches of a step apart.
 func (b Branch) IsCompensation() bool { return b%2 == 1 }
 
+// Valid reports whether m is one of the marks above.
+func (m Mark) Valid() bool { return m == MarkPending || m == MarkSucceeded || m == MarkFailed }
+
 // Marks holds one mark per branch, in the order of their numbers.
 type Marks string
 
@@ -112,4 +115,26 @@ type Record struct {
 
 	Note string // what the coordinator keeps beside the marks; opaque, may be empty
 	Body []byte // as given to Create
+}
+
+// Check reports, wrapping ErrUnreadable, why no store can have written r. Stores
+// ask it of what they read back.
+func (r *Record) Check() error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("saga %s: %w: %s", r.GID, ErrUnreadable, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case !r.Status.Valid():
+		return bad("status: %q is none", byte(r.Status))
+	case r.Epoch == 0:
+		return bad("epoch: 0, the first is 1")
+	case len(r.Marks) == 0:
+		return bad("marks: none")
+	}
+	for b := range len(r.Marks) {
+		if m := r.Marks.At(Branch(b)); !m.Valid() {
+			return bad("marks: %q of branch %d is none", byte(m), b)
+		}
+	}
+	return nil
 }

@@ -18,14 +18,19 @@ type Store interface {
 
 	// List reads a page of the sagas that match. Sagas that are neither
 	// created, changed nor dropped while the pages are read appear at least
-	// once, in no promised order; others may be missed.
+	// once, in no promised order; others may be missed. A record that cannot be
+	// read is left out; Verify names it.
 	List(ctx context.Context, query Query) (Page, error)
 
 	// ClaimDue takes over up to limit unfinished sagas whose due time has
 	// passed, released ones or not, longest overdue first: it raises their epoch
 	// by one, names owner, and makes them due again after lease. No two calls get
-	// the same epoch of a saga. Fewer than limit do not mean that none is left
-	// when others claim at the same time. Records returned beside an error are
+	// the same epoch of a saga. It stops at MaxPageBytes. Otherwise, fewer than limit
+	// do not mean that none is left when others claim at the same time.
+	//
+	// A due saga whose record cannot be read is not claimed. ClaimDue makes it due
+	// again after SetAside, so that it is in nobody's way, and returns an error that
+	// wraps ErrUnreadable and names its gid. Records returned beside an error are
 	// claimed all the same.
 	ClaimDue(ctx context.Context, owner string, lease time.Duration, limit int) ([]Record, error)
 
@@ -57,8 +62,19 @@ type Query struct {
 	Cursor        string    // Page.Next of the page before; empty for the first
 }
 
-// MaxListLimit bounds a page of List.
+// MaxListLimit bounds the records of a page of List.
 const MaxListLimit = 10_000
+
+// MaxPageBytes bounds a page of List and an answer of ClaimDue: the record with
+// which the bodies and notes together reach it is the last one. A store may count
+// what else it keeps of a record. So there is always room for one, and a page is
+// less than a record longer than this.
+const MaxPageBytes = 8 << 20
+
+// SetAside is for how long a saga that cannot be read is left alone before
+// somebody tries again. Until then it holds up nothing, and it may have been
+// mended, or may be met by a version that can read it.
+const SetAside = 10 * time.Minute
 
 const defaultListLimit = 100
 
@@ -87,7 +103,8 @@ func (q Query) Matches(r Record) bool {
 // none, and still have a next page.
 type Page struct {
 	Records []Record
-	Next    string // empty on the last page
+	Next    string    // empty on the last page
+	Now     time.Time // the store's clock as the page was read; due times are by it
 }
 
 // Walk calls visit with every saga that matches, a page at a time, however many
@@ -124,8 +141,8 @@ type Wiper interface {
 }
 
 // Verifier is implemented by stores that can check their own bookkeeping:
-// every unfinished saga is in the due index and carries no expiry, and the
-// index holds nothing else. Each finding is one line. It reads the whole store,
+// every record can be read, every unfinished saga is in the due index and carries
+// no expiry, and the index holds nothing else. Each finding is one line. It reads the whole store,
 // which must be quiet.
 type Verifier interface {
 	Verify(ctx context.Context) (findings []string, err error)

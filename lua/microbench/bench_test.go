@@ -86,7 +86,7 @@ func requireComplete(t *testing.T, b *Bench) {
 		"update":     {"getrange": 16, "setrange": 16},
 		"complete":   {"time": 1, "getrange": 16, "setrange": 16, "pexpireat": 16, "zrem": 1},
 		"reschedule": {"time": 1, "getrange": 16, "setrange": 16, "get": 16, "set": 16, "zadd": 1},
-		"claim":      {"time": 1, "zscore": 16, "get": 16, "setrange": 16, "zadd": 16},
+		"claim":      {"time": 1, "zscore": 16, "getrange": 16, "get": 16, "setrange": 16, "zadd": 16},
 	} {
 		p := r.price(script, s)
 		require.NotNil(t, p, script)

@@ -51,6 +51,7 @@ func pairs(sagas int) int { return 1 + 2*sagas }
 const (
 	owner     = "microbch"
 	nobody    = "        "
+	setAside  = "600000" // ms; store.SetAside
 	epoch     = "00000001"
 	retention = "3600000" // ms
 	note      = `{"holds":[[0,1,10000]]}`
@@ -91,7 +92,7 @@ func rescheduleWords(words []string, call group, _ Shape) []string {
 
 // claimWords are of a lease that ends at once.
 func claimWords(words []string, call group, _ Shape) []string {
-	return append(appendKeys(words, call, true), owner, "0")
+	return append(appendKeys(words, call, true), owner, setAside, "0")
 }
 
 func appendKeys(words []string, call group, index bool) []string {

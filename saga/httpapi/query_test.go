@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/store"
+	"sagabench/store/pebblestore"
 )
 
 func (at *site) all(query string) listed {
@@ -122,6 +124,87 @@ func TestResetCronTime_TakesUpAllThatWait(t *testing.T) {
 		for i := range sagas {
 			at.until(gid(i), status([]string{"succeed", "failed"}[i%2]))
 		}
+	})
+}
+
+// Without parameters it moves what a branch that fails has put off by default.
+func TestResetCronTime_ByDefault_TakesUpAllThatWait(t *testing.T) {
+	t.Parallel()
+	const sagas = 20
+	s := testkit.OpenPebble(t)
+	at := start(t, s, func(_ *Config, c *saga.Config) { c.RetryInterval, c.MaxRetryInterval = time.Minute, time.Minute })
+	gid := func(i int) string { return fmt.Sprintf("waits-%d", i) }
+	for i := range sagas {
+		require.Equal(t, http.StatusOK, at.submit(at.sagaOf(gid(i), nil, [2]string{"/broken", ""})).status)
+	}
+	for i := range sagas {
+		at.until(gid(i), putOff)
+	}
+	errs := s.Apply(t.Context(), []store.Change{
+		&store.Create{GID: "alien", Body: []byte("<xml/>"), Steps: 1, Owner: "others", Due: time.Hour},
+	})
+	require.NoError(t, errs[0])
+	errs = s.Apply(t.Context(), []store.Change{
+		&store.Transition{GID: "alien", Epoch: 1, From: store.StatusSubmitted, To: store.StatusSubmitted, Due: time.Hour, Release: true},
+	})
+	require.NoError(t, errs[0])
+	at.branches.mend()
+	require.Equal(t, response{http.StatusOK, `{"has_remaining":false,"succeed_count":20}`}, at.get("/api/dtmsvr/resetCronTime"))
+	for i := range sagas {
+		at.until(gid(i), status("succeed"))
+	}
+	r := at.get("/api/dtmsvr/resetCronTime?limit=1001")
+	require.Equal(t, http.StatusBadRequest, r.status)
+	require.Contains(t, r.body, "limit")
+}
+
+// How long a saga waits is the store's to say, whatever time it is here.
+func TestResetCronTime_GoesByTheStoresClock(t *testing.T) {
+	t.Parallel()
+	for _, off := range []time.Duration{-time.Hour, time.Hour} {
+		t.Run(off.String(), func(t *testing.T) {
+			t.Parallel()
+			cfg := pebblestore.DefaultConfig()
+			cfg.Dir, cfg.Now = t.TempDir(), func() time.Time { return time.Now().Add(off) }
+			s, err := pebblestore.Open(t.Context(), cfg)
+			require.NoError(t, err)
+			t.Cleanup(func() { s.Close() })
+			at := start(t, s, nil)
+			body := at.sagaOf("waits", m{"retry_interval": 600}, [2]string{"/ongoing", ""})
+			require.Equal(t, http.StatusOK, at.submit(body).status)
+			at.until("waits", putOff)
+			require.Equal(t, `{"has_remaining":false,"succeed_count":0}`, at.get("/api/dtmsvr/resetCronTime?timeout=1200").body)
+			require.Equal(t, `{"has_remaining":false,"succeed_count":1}`, at.get("/api/dtmsvr/resetCronTime?timeout=300").body)
+		})
+	}
+}
+
+// A page of large sagas ends early, and the rest is on the next.
+func TestAll_OfLargeSagas_PagesInBytes(t *testing.T) {
+	t.Parallel()
+	testkit.OnEveryStore(t, func(t *testing.T, s store.Store) {
+		at := start(t, s, nil)
+		const sagas, size = 8, 2 << 20
+		for i := range sagas {
+			errs := s.Apply(t.Context(), []store.Change{&store.Create{
+				GID: fmt.Sprint("large-", i), Steps: 1, Owner: "others", Due: time.Hour,
+				Body: fmt.Appendf(nil, `{"steps":[{}],"custom":%q}`, strings.Repeat("x", size)),
+			}})
+			require.NoError(t, errs[0])
+		}
+		seen := map[string]bool{}
+		for position, pages := "", 0; ; pages++ {
+			require.Less(t, pages, 2*sagas+2)
+			l := at.all("limit=1000&position=" + url.QueryEscape(position))
+			require.Less(t, len(l.Transactions)*size, store.MaxPageBytes+store.MaxBodyBytes)
+			for _, transaction := range l.Transactions {
+				seen[transaction.GID] = true
+			}
+			if position = l.NextPosition; position == "" {
+				break
+			}
+		}
+		require.Len(t, seen, sagas)
 	})
 }
 

@@ -35,9 +35,9 @@ type row struct {
 	created time.Time
 }
 
-// row of a record. One that cannot be read is shown as far as it goes.
-func (u *UI) row(r store.Record) row {
-	now := time.Now()
+// row of a record, as the store's clock is now. One that cannot be read is shown as
+// far as it goes.
+func (u *UI) row(r store.Record, now time.Time) row {
 	shown := row{GID: r.GID, Status: r.Status.String(), Created: at(r.Created, now), created: r.Created}
 	info, err := saga.Read(r)
 	if err != nil {
@@ -104,7 +104,7 @@ func (u *UI) showList(c *gin.Context) {
 			return
 		}
 		for _, r := range page.Records {
-			l.Rows = append(l.Rows, u.row(r))
+			l.Rows = append(l.Rows, u.row(r, page.Now))
 		}
 		query.Cursor = page.Next
 		if page.Next == "" || len(l.Rows) >= listRows || time.Since(began) >= listTime {

@@ -114,7 +114,7 @@ func (u *UI) unfinished(ctx context.Context) (rows []row, whole bool, err error)
 				read += len(r.Body)
 				if !seen[r.GID] {
 					seen[r.GID] = true
-					rows = append(rows, u.row(r))
+					rows = append(rows, u.row(r, page.Now))
 				}
 			}
 			if query.Cursor = page.Next; page.Next == "" {

@@ -17,6 +17,7 @@ import (
 	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/store"
+	"sagabench/store/pebblestore"
 	"sagabench/store/storetest"
 )
 
@@ -239,26 +240,67 @@ func TestUI_List_ShowsAStatusPageByPage(t *testing.T) {
 	at := start(t, testkit.OpenPebble(t), "")
 	at.fill()
 	for status, want := range map[string]int{"submitted": 2, "aborting": 1, "succeed": listRows + 3, "failed": 1, "": listRows + 7} {
-		seen := make(map[string]bool)
-		pages := 0
-		for path := "/ui/sagas?status=" + status; path != ""; pages++ {
-			text := at.page(path)
-			gids := regexp.MustCompile(`href="/ui/sagas/([^"]+)"`).FindAllStringSubmatch(text, -1)
-			require.LessOrEqual(t, len(gids), listRows)
-			for _, gid := range gids {
-				seen[gid[1]] = true
-			}
-			path = ""
-			if next := regexp.MustCompile(`href="([^"]+)" rel="next"`).FindStringSubmatch(text); next != nil {
-				path = strings.ReplaceAll(next[1], "&amp;", "&")
-			}
-		}
+		seen, pages := at.listed("/ui/sagas?status=" + status)
 		require.Len(t, seen, want, status)
 		require.LessOrEqual(t, pages, 2, status)
 	}
 	require.Contains(t, at.page("/ui/sagas?status=failed"), "step 3, action: 409 Conflict")
 	require.Equal(t, http.StatusBadRequest, at.get("/ui/sagas?status=lost").StatusCode)
 	require.NotEqual(t, http.StatusOK, at.get("/ui/sagas?after=nonsense").StatusCode)
+}
+
+// listed reads a list from a page on.
+func (at *site) listed(path string) (seen map[string]bool, pages int) {
+	at.t.Helper()
+	seen = make(map[string]bool)
+	for ; path != ""; pages++ {
+		text := at.page(path)
+		gids := regexp.MustCompile(`href="/ui/sagas/([^"]+)"`).FindAllStringSubmatch(text, -1)
+		require.LessOrEqual(at.t, len(gids), listRows)
+		for _, gid := range gids {
+			seen[gid[1]] = true
+		}
+		path = ""
+		if next := regexp.MustCompile(`href="([^"]+)" rel="next"`).FindStringSubmatch(text); next != nil {
+			path = strings.ReplaceAll(next[1], "&amp;", "&")
+		}
+	}
+	return seen, pages
+}
+
+// Due times are the store's, so whether a saga still waits is judged by its clock.
+func TestUI_List_GoesByTheStoresClock(t *testing.T) {
+	t.Parallel()
+	cfg := pebblestore.DefaultConfig()
+	cfg.Dir, cfg.Now = t.TempDir(), func() time.Time { return time.Now().Add(-24 * time.Hour) }
+	s, err := pebblestore.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Close() })
+	at := start(t, s, "")
+	at.putOff(&saga.Saga{GID: "held", Steps: []saga.Step{at.step("/undecided", "")}})
+	for _, path := range []string{"/ui", "/ui/sagas", "/ui/sagas?status=submitted"} {
+		page := at.page(path)
+		require.Contains(t, page, "put off", path)
+		require.NotContains(t, page, "waits to be taken up", path)
+	}
+}
+
+// Large sagas come a store's page at a time, and all are shown.
+func TestUI_List_OfLargeSagas(t *testing.T) {
+	t.Parallel()
+	testkit.OnEveryStore(t, func(t *testing.T, s store.Store) {
+		at := start(t, s, "")
+		const sagas = 8
+		body := fmt.Appendf(nil, `{"steps":[{}],"custom":%q}`, strings.Repeat("x", 2<<20))
+		for i := range sagas {
+			errs := s.Apply(t.Context(), []store.Change{
+				&store.Create{GID: fmt.Sprint("large-", i), Steps: 1, Owner: "others", Due: time.Hour, Body: body},
+			})
+			require.NoError(t, errs[0])
+		}
+		seen, _ := at.listed("/ui/sagas?status=submitted")
+		require.Len(t, seen, sagas)
+	})
 }
 
 func TestUI_Saga_ShowsAllButWhatIsConfidential(t *testing.T) {

@@ -104,7 +104,10 @@ func (s *Store) create(b *pebble.Batch, l *lookup, c *store.Create, now time.Tim
 func (s *Store) transition(b *pebble.Batch, l *lookup, t *store.Transition, now time.Time) error {
 	g, ok := s.sagas[t.GID]
 	if !ok {
-		_, found, err := l.find(s.mayHold(t.GID), t.GID, now)
+		found, err := false, s.unreadable[t.GID]
+		if err == nil {
+			_, found, err = l.find(s.mayHold(t.GID), t.GID, now)
+		}
 		switch {
 		case err != nil:
 			return fmt.Errorf("transition of %s: %w", t.GID, err)
@@ -233,6 +236,9 @@ func (s *Store) bodyOf(l *lookup, gid string, now time.Time) (body []byte, found
 		}
 		return body, true, err
 	}
+	if err := s.unreadable[gid]; err != nil {
+		return nil, false, err
+	}
 	rec, found, err := l.find(s.mayHold(gid), gid, now)
 	if !found || err != nil {
 		return nil, false, err
@@ -253,11 +259,11 @@ func (s *Store) longBody(g *saga) ([]byte, error) {
 func readBody(from pebble.Reader, id uint64, rec record) ([]byte, error) {
 	value, closer, err := from.Get(appendID(nil, bodyKey, id))
 	if err != nil {
-		return nil, fmt.Errorf("body: %w", err)
+		return nil, fmt.Errorf("%w: body: %w", store.ErrUnreadable, err)
 	}
 	defer func() { _ = closer.Close() }()
 	if len(value) != rec.bodyLen() {
-		return nil, fmt.Errorf("body: %d bytes that should have %d", len(value), rec.bodyLen())
+		return nil, fmt.Errorf("%w: body: %d bytes that should have %d", store.ErrUnreadable, len(value), rec.bodyLen())
 	}
 	return bytes.Clone(value), nil
 }

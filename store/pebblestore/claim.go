@@ -3,6 +3,7 @@ package pebblestore
 import (
 	"container/heap"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -49,35 +50,42 @@ func (s *Store) ClaimDue(ctx context.Context, owner string, lease time.Duration,
 
 	b := s.db.NewBatch()
 	defer func() { _ = b.Close() }()
-	claimed, sent, err := s.claim(b, owner, lease, limit)
+	claimed, sent, unreadable, err := s.claim(b, owner, lease, limit)
 	if err == nil {
 		err = s.settle(b, sent)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return claimed, nil
+	return claimed, unreadable
 }
 
-// claim is the part of ClaimDue that holds s.mu, which it releases.
-func (s *Store) claim(b *pebble.Batch, owner string, lease time.Duration, limit int) (claimed []store.Record, sent *commit, err error) {
+// claim is the part of ClaimDue that holds s.mu, which it releases. Unreadable
+// tells of the sagas that were set aside.
+func (s *Store) claim(b *pebble.Batch, owner string, lease time.Duration, limit int) (claimed []store.Record, sent *commit, unreadable, err error) {
 	defer s.mu.Unlock()
-	now := s.now()
-	for len(claimed) < limit && len(s.due) > 0 && s.due[0].rec.due() <= now.UnixMilli() {
+	now, size := s.now(), 0
+	for len(claimed) < limit && size < store.MaxPageBytes && len(s.due) > 0 && s.due[0].rec.due() <= now.UnixMilli() {
 		g := s.due[0]
 		body, err := s.longBody(g)
-		if err != nil && len(claimed) == 0 {
-			return nil, nil, fmt.Errorf("claim %s: %w", g.gid, err)
-		} else if err != nil {
-			break // the next call will tell; what is claimed must be written
+		if err != nil {
+			unreadable = errors.Join(unreadable, fmt.Errorf("claim %s, set aside for %v: %w", g.gid, store.SetAside, err))
+			s.setDue(b, g, dueAfter(now, store.SetAside))
+			continue
 		}
 		g.rec.setEpoch(g.rec.epoch() + 1)
 		g.rec.setOwner(owner)
-		g.rec.setTime(dueAt, dueAfter(now, lease))
-		heap.Fix(&s.due, 0)
-		setEntry(b, unfinishedKey, g.id, g.gid, g.rec, nil)
+		s.setDue(b, g, dueAfter(now, lease))
 		claimed = append(claimed, g.rec.complete(g.gid, body))
+		size += len(g.rec) + len(body)
 	}
 	sent, err = s.send(b)
-	return claimed, sent, err
+	return claimed, sent, unreadable, err
+}
+
+// setDue moves g in the due index, and writes it.
+func (s *Store) setDue(b *pebble.Batch, g *saga, due int64) {
+	g.rec.setTime(dueAt, due)
+	heap.Fix(&s.due, g.pos)
+	setEntry(b, unfinishedKey, g.id, g.gid, g.rec, nil)
 }

@@ -9,20 +9,31 @@ import (
 	"hash/maphash"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"sagabench/store"
 )
 
-// load reads the unfinished sagas and finds the buckets of the finished.
+// load reads the unfinished sagas and finds the buckets of the finished. A saga
+// that cannot be read stays where it is and holds up no other: it is logged, and
+// nobody can create another under its gid.
 func (s *Store) load(ctx context.Context) error {
 	err := s.scan(unfinishedKey, func(it *pebble.Iterator) error {
 		for valid := it.First(); valid; valid = it.Next() {
 			g, err := readSaga(it)
-			if err = errors.Join(err, ctx.Err()); err != nil {
+			s.lastID = max(s.lastID, g.id)
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case errors.Is(err, store.ErrUnreadable):
+				s.cfg.Log.Error("an unfinished saga cannot be read and is not run", "dir", s.cfg.Dir, "gid", g.gid, "error", err)
+				s.unreadable[g.gid] = err
+				continue
+			case err != nil:
 				return err
 			}
 			g.pos = len(s.due)
 			s.due = append(s.due, g)
 			s.sagas[g.gid] = g
-			s.lastID = g.id
 		}
 		heap.Init(&s.due)
 		return nil
@@ -75,18 +86,28 @@ func (s *Store) scan(prefix byte, f func(*pebble.Iterator) error) error {
 	return errors.Join(f(it), it.Error(), it.Close())
 }
 
-// readSaga reads the unfinished saga at it.
+// readSaga reads the unfinished saga at it. Of one that cannot be read it returns
+// the gid, as far as that can be.
 func readSaga(it *pebble.Iterator) (*saga, error) {
+	if len(it.Key()) != idKeyBytes {
+		return new(saga), unreadableEntry(it.Key(), nil, errors.New("not a key of ours"))
+	}
+	g := &saga{id: numberIn(it.Key())}
 	value, err := it.ValueAndErr()
 	if err != nil {
-		return nil, err
+		return g, err
 	}
 	gid, rec, err := splitEntry(bytes.Clone(value))
+	g.gid, g.rec = string(gid), rec
+	if err == nil && rec.status().Final() {
+		err = fmt.Errorf("it is unfinished, and its status %v", rec.status())
+	}
 	if err != nil {
-		return nil, fmt.Errorf("key %x: %w", it.Key(), err)
+		return g, unreadableEntry(it.Key(), gid, err)
 	}
-	if rec.status().Final() {
-		return nil, fmt.Errorf("unfinished saga %s: its status is %v", gid, rec.status())
-	}
-	return &saga{gid: string(gid), id: numberIn(it.Key()), rec: rec}, nil
+	return g, nil
+}
+
+func unreadableEntry(key, gid []byte, err error) error {
+	return fmt.Errorf("key %x, saga %s: %w: %w", key, gid, store.ErrUnreadable, err)
 }

@@ -87,6 +87,7 @@ func (s *Store) wipe(b *pebble.Batch) (*commit, error) {
 		_ = b.DeleteRange([]byte{prefix}, []byte{prefix + 1}, nil)
 	}
 	clear(s.sagas)
+	clear(s.unreadable)
 	s.due = nil
 	s.buckets = nil
 	s.beginBucket(s.now())

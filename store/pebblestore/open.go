@@ -28,6 +28,8 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 		stop:  make(chan struct{}),
 		sagas: make(map[string]*saga),
 		seed:  maphash.MakeSeed(),
+
+		unreadable: make(map[string]error),
 	}
 	s.disk = newDisk(cfg.fs, func(err error) {
 		cfg.Log.Error("the pebble store has stopped", "dir", cfg.Dir, "err", err)

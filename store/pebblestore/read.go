@@ -11,12 +11,9 @@ import (
 	"sagabench/store"
 )
 
-// What List reads at most for one page, so that a query which matches nothing
-// returns to its caller now and then.
-const (
-	pageScan  = 10_000   // records
-	pageBytes = 16 << 20 // of records that match
-)
+// pageScan is how many records List reads at most for one page, so that a query
+// which matches nothing returns to its caller now and then.
+const pageScan = 10_000
 
 // Get implements store.Store. Like List it answers once all it has seen is on
 // disk, so nobody acts on what a crash could undo.
@@ -57,7 +54,7 @@ func (s *Store) getUnfinished(gid string) (r store.Record, found bool, buckets [
 	defer s.mu.Unlock()
 	g, found := s.sagas[gid]
 	if !found {
-		return store.Record{}, false, s.mayHold(gid), s.last, nil
+		return store.Record{}, false, s.mayHold(gid), s.last, s.unreadable[gid]
 	}
 	body, err := s.longBody(g)
 	return g.rec.complete(gid, body), true, nil, s.last, err
@@ -110,7 +107,7 @@ func (s *Store) page(ctx context.Context, from *pebble.Snapshot, query store.Que
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
 
-	now := s.now()
+	page.Now = s.now()
 	size := 0
 	valid := it.First()
 	if after != nil {
@@ -121,18 +118,19 @@ func (s *Store) page(ctx context.Context, from *pebble.Snapshot, query store.Que
 		if err := ctx.Err(); err != nil {
 			return store.Page{}, err
 		}
-		if scanned == pageScan || len(page.Records) == query.Limit || size >= pageBytes {
+		if scanned == pageScan || len(page.Records) == query.Limit || size >= store.MaxPageBytes {
 			page.Next = encodeCursor(after)
 			return page, nil
 		}
 		scanned++
 		after = append(after[:0], it.Key()...)
-		r, keep, err := s.listed(from, it, query, now)
-		if err != nil {
+		r, keep, err := s.listed(from, it, query, page.Now)
+		switch {
+		case errors.Is(err, store.ErrUnreadable): // which is for Verify to tell
+		case err != nil:
 			return store.Page{}, err
-		}
-		if keep {
-			size += len(r.Body)
+		case keep:
+			size += len(r.Body) + len(r.Note)
 			page.Records = append(page.Records, r)
 		}
 	}
@@ -147,7 +145,7 @@ func (s *Store) listed(from *pebble.Snapshot, it *pebble.Iterator, query store.Q
 	}
 	gid, rec, err := splitEntry(value)
 	if err != nil {
-		return r, false, fmt.Errorf("key %x: %w", it.Key(), err)
+		return r, false, unreadableEntry(it.Key(), gid, err)
 	}
 	if rec.status().Final() && s.expired(rec, now) {
 		return r, false, nil

@@ -36,6 +36,8 @@ type Store struct {
 	key      []byte // scratch
 	newMarks []byte // scratch
 	kept     []kept // scratch
+
+	unreadable map[string]error // unfinished sagas on disk that Open could not read, by gid
 }
 
 var (

@@ -72,7 +72,7 @@ func (s *Store) verify(key, value []byte) string {
 func (s *Store) verifyUnfinished(id uint64, value []byte) string {
 	gid, rec, err := splitEntry(value)
 	if err != nil {
-		return err.Error()
+		return fmt.Sprintf("%s: %v", gid, err)
 	}
 	g := s.sagas[string(gid)]
 	switch {
@@ -92,7 +92,7 @@ func (s *Store) verifyUnfinished(id uint64, value []byte) string {
 func (s *Store) verifyFinished(id uint64, value []byte) string {
 	gid, rec, err := splitEntry(value)
 	if err != nil {
-		return err.Error()
+		return fmt.Sprintf("%s: %v", gid, err)
 	}
 	_, inline := rec.body()
 	switch {

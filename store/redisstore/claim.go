@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -25,6 +26,9 @@ func (s *Store) ClaimDue(ctx context.Context, owner string, lease time.Duration,
 	}
 	defer s.calls.RUnlock()
 	candidates, err := s.overdue(ctx, limit)
+	if err == nil && len(candidates) > 0 {
+		candidates, err = s.onePage(ctx, candidates)
+	}
 	if err != nil {
 		return nil, s.failure(ctx, "claim", err)
 	}
@@ -69,10 +73,22 @@ func (s *Store) overdue(ctx context.Context, limit int) ([]candidate, error) {
 	return all[:min(len(all), limit)], nil
 }
 
+// onePage cuts off the candidates that do not fit into a page. It looks before the
+// claim, for a script that carries hundreds of large bodies keeps the server from
+// everything else for seconds.
+func (s *Store) onePage(ctx context.Context, candidates []candidate) ([]candidate, error) {
+	keys := make([]string, len(candidates))
+	for i, c := range candidates {
+		keys[i] = c.key
+	}
+	n, _, err := s.fitting(ctx, keys, 0)
+	return candidates[:n], err
+}
+
 // claim sends one call per shard, and returns what was claimed, in the order of
 // the candidates, even if some of the calls failed.
 func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, candidates []candidate) ([]store.Record, error) {
-	args := []string{padOwner(owner), millis(lease)}
+	args := []string{padOwner(owner), millis(store.SetAside), millis(lease)}
 	byShard := make([]*scriptCall, s.cfg.Shards)
 	var calls []*scriptCall
 	place := make(map[string]int, len(candidates))
@@ -101,7 +117,7 @@ func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, ca
 }
 
 // claimed reads the answer of claim.lua: when the sagas are due again, then
-// pairs of position and value.
+// pairs of position and value, or nil for what was set aside.
 func claimed(call *scriptCall) ([]store.Record, error) {
 	answer, err := call.cmd.Slice()
 	if err != nil {
@@ -110,7 +126,13 @@ func claimed(call *scriptCall) ([]store.Record, error) {
 	due := time.UnixMilli(answer[0].(int64))
 	var records []store.Record
 	for n := 1; n+1 < len(answer); n += 2 {
-		record, decodeErr := decode(sagaGID(call.keys[answer[n].(int64)]), answer[n+1].(string))
+		gid := sagaGID(call.keys[answer[n].(int64)])
+		value, readable := answer[n+1].(string)
+		if !readable {
+			err = errors.Join(err, fmt.Errorf("saga %s: %w: set aside for %v", gid, store.ErrUnreadable, store.SetAside))
+			continue
+		}
+		record, decodeErr := decode(gid, value)
 		if decodeErr != nil {
 			err = errors.Join(err, decodeErr)
 			continue

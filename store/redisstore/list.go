@@ -26,26 +26,54 @@ func (s *Store) List(ctx context.Context, query store.Query) (store.Page, error)
 	if err != nil {
 		return store.Page{}, err
 	}
-	if len(at.over) == 0 {
-		s.roundTrips.Add(1)
-		if at, err = s.scan(ctx, at, int64(query.Limit)); err != nil {
-			return store.Page{}, s.failure(ctx, "list", err)
-		}
-	}
-	// A scan may give more than it was asked for; what is over waits in the cursor.
-	n := min(len(at.over), query.Limit)
-	records, err := s.fetch(ctx, at.over[:n])
-	if err != nil {
+	page := store.Page{}
+	if page.Now, err = s.now(ctx); err != nil {
 		return store.Page{}, s.failure(ctx, "list", err)
 	}
-	at.over = at.over[n:]
-	page := store.Page{Next: s.formatCursor(at)}
-	for _, r := range records {
-		if query.Matches(r) {
-			page.Records = append(page.Records, r)
+	// Few keys at a time, for those that were read and do not fit into the page wait
+	// in the cursor.
+	for looked, size, more := 0, int64(0), true; more; {
+		var keys []string
+		if keys, at, size, err = s.next(ctx, at, query.Limit-looked, size); err != nil {
+			return store.Page{}, s.failure(ctx, "list", err)
 		}
+		read, err := s.fetch(ctx, keys)
+		if err != nil {
+			return store.Page{}, s.failure(ctx, "list", err)
+		}
+		for _, r := range read {
+			if r.err == nil && r.GID != "" && query.Matches(r.Record) {
+				page.Records = append(page.Records, r.Record)
+			}
+		}
+		looked += max(len(keys), 1)
+		page.Next = s.formatCursor(at)
+		more = page.Next != "" && looked < query.Limit && size < store.MaxPageBytes
 	}
 	return page, nil
+}
+
+// listStep is how many keys List reads at a time.
+const listStep = 100
+
+// next is up to limit keys from a place that fit into a page which holds so many
+// bytes already, how many it holds then, and where to go on.
+func (s *Store) next(ctx context.Context, at place, limit int, size int64) ([]string, place, int64, error) {
+	if len(at.over) == 0 {
+		s.roundTrips.Add(1)
+		var err error
+		if at, err = s.scan(ctx, at, int64(min(limit, listStep))); err != nil {
+			return nil, at, size, err
+		}
+	}
+	// A scan may give more than it was asked for.
+	keys := at.over[:min(len(at.over), limit)]
+	if len(keys) == 0 {
+		return nil, at, size, nil
+	}
+	n, size, err := s.fitting(ctx, keys, size)
+	at.over = at.over[n:]
+	return keys[:n], at, size, err
 }
 
 // place is how far a list has come: in which due index, or with everywhere in the

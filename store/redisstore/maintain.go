@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"sagabench/lua"
+	"sagabench/store"
 )
 
 // scanCount is how many keys one step of a walk over the prefix asks for.
@@ -83,9 +84,19 @@ func (s *Store) Verify(ctx context.Context) ([]string, error) {
 }
 
 func (s *Store) verifySagas(ctx context.Context, keys []string, unfinished map[string]bool) (findings []string, err error) {
-	records, err := s.fetch(ctx, keys)
+	read, err := s.fetch(ctx, keys)
 	if err != nil {
 		return nil, err
+	}
+	var records []store.Record
+	for i, r := range read {
+		switch {
+		case r.err != nil:
+			findings = append(findings, fmt.Sprintf("%s: %v", keys[i], r.err))
+			unfinished[keys[i]] = true // as far as we know
+		case r.GID != "":
+			records = append(records, r.Record)
+		}
 	}
 	ttls := make([]*redis.DurationCmd, len(records))
 	_, err = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {

@@ -22,54 +22,87 @@ func (s *Store) Get(ctx context.Context, gid string) (store.Record, error) {
 		return store.Record{}, err
 	}
 	defer s.calls.RUnlock()
-	records, err := s.fetch(ctx, []string{s.sagaKey(gid)})
+	read, err := s.fetch(ctx, []string{s.sagaKey(gid)})
 	if err != nil {
 		return store.Record{}, s.failure(ctx, "get", err)
 	}
-	if len(records) == 0 {
+	switch r := read[0]; {
+	case r.err != nil:
+		return store.Record{}, s.failure(ctx, "get", r.err)
+	case r.GID == "":
 		return store.Record{}, fmt.Errorf("%w: %s", store.ErrNotFound, gid)
+	default:
+		return r.Record, nil
 	}
-	return records[0], nil
 }
 
-// fetch reads the sagas with these keys and when they are due, leaving out
-// those that are not there.
-func (s *Store) fetch(ctx context.Context, keys []string) ([]store.Record, error) {
+// fetched is what was found under a key.
+type fetched struct {
+	store.Record       // without a GID: nothing is there
+	err          error // why it cannot be read
+}
+
+// fetch reads the sagas with these keys and when they are due.
+func (s *Store) fetch(ctx context.Context, keys []string) ([]fetched, error) {
 	values := make([]*redis.StringCmd, len(keys))
 	dues := make([]*redis.FloatCmd, len(keys))
 	s.roundTrips.Add(1)
-	_, err := s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	_, _ = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command holds its own error
 		for i, key := range keys {
 			values[i] = pipe.Get(ctx, key)
 			dues[i] = pipe.ZScore(ctx, s.indexKey(s.shard(sagaGID(key))), key)
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, err
-	}
-	records := make([]store.Record, 0, len(keys))
+	all := make([]fetched, len(keys))
 	for i, key := range keys {
 		value, err := values[i].Result()
-		if errors.Is(err, redis.Nil) {
+		switch {
+		case errors.Is(err, redis.Nil):
 			continue
-		}
-		if err != nil {
+		case isWrongType(err):
+			all[i].err = fmt.Errorf("saga %s: %w: %w", sagaGID(key), store.ErrUnreadable, err)
+			continue
+		case err != nil:
 			return nil, err
 		}
-		record, err := decode(sagaGID(key), value)
-		if err != nil {
-			return nil, err
+		r := &all[i]
+		if r.Record, r.err = decode(sagaGID(key), value); r.err != nil {
+			continue
 		}
 		switch due, err := dues[i].Result(); {
 		case err == nil:
-			record.Due = time.UnixMilli(int64(due))
+			r.Due = time.UnixMilli(int64(due))
 		case !errors.Is(err, redis.Nil):
 			return nil, err
 		}
-		records = append(records, record)
 	}
-	return records, nil
+	return all, nil
+}
+
+// isWrongType reports whether a key holds something else than a saga.
+func isWrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
+
+// fitting is how many of the keys fit into a page that holds so many bytes already,
+// and how many it holds then.
+func (s *Store) fitting(ctx context.Context, keys []string, size int64) (n int, filled int64, err error) {
+	lengths := make([]*redis.IntCmd, len(keys))
+	s.roundTrips.Add(1)
+	_, _ = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, key := range keys {
+			lengths[i] = pipe.StrLen(ctx, key)
+		}
+		return nil
+	})
+	for n < len(keys) && size < store.MaxPageBytes {
+		length, err := lengths[n].Result()
+		if err != nil && !isWrongType(err) {
+			return n, size, err
+		}
+		size += length
+		n++
+	}
+	return n, size, nil
 }
 
 // beforeBallast is the end of the due times in a due index: what comes after them
@@ -125,7 +158,7 @@ func (s *Store) stats(ctx context.Context) (stats store.Stats, err error) {
 		}
 		return nil
 	})
-	if err != nil {
+	if err != nil && !isWrongType(err) {
 		return stats, err
 	}
 	for _, cmd := range sample {

@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,7 +13,7 @@ import (
 // decode reads the string of a saga; package lua describes it.
 func decode(gid, value string) (store.Record, error) {
 	bad := func(what string) (store.Record, error) {
-		return store.Record{}, fmt.Errorf("redis: saga %s: %s cannot be read: was the key changed by hand?", gid, what)
+		return store.Record{}, fmt.Errorf("redis: saga %s: %w: %s: was the key changed by hand?", gid, store.ErrUnreadable, what)
 	}
 	if len(value) <= lua.AtMarks {
 		return bad("its value")
@@ -36,7 +35,7 @@ func decode(gid, value string) (store.Record, error) {
 		return bad("its marks")
 	}
 	body, note, _ := strings.Cut(rest, "\x00")
-	return store.Record{
+	record := store.Record{
 		GID:     gid,
 		Status:  store.Status(value[lua.AtStatus]),
 		Marks:   store.Marks(marks),
@@ -45,6 +44,7 @@ func decode(gid, value string) (store.Record, error) {
 		Created: time.UnixMilli(created),
 		Updated: time.UnixMilli(updated),
 		Note:    note,
-		Body:    bytes.Clone([]byte(body)),
-	}, nil
+		Body:    []byte(body),
+	}
+	return record, record.Check()
 }

@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -23,50 +25,86 @@ func (s *Store) ClaimDue(ctx context.Context, owner string, lease time.Duration,
 	defer s.calls.RUnlock()
 	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	var claimed []store.Record
+	var c claim
 	// Of more than a transaction may hold, the next takes the rest.
-	for len(claimed) < limit {
-		most := min(limit-len(claimed), maxChunkChanges)
-		records, err := s.claim(limited, owner, lease, most)
+	for tried := 0; tried < limit && c.size < store.MaxPageBytes; {
+		most := min(limit-tried, maxChunkChanges)
+		found, err := s.claim(limited, owner, lease, most, &c)
 		if err != nil {
-			return claimed, s.failure(ctx, "claim", err)
+			return c.records, s.failure(ctx, "claim", errors.Join(c.unreadable, err))
 		}
-		claimed = append(claimed, records...)
-		if len(records) < most {
+		tried += found
+		if found < most {
 			break
 		}
 	}
-	return claimed, nil
+	if c.unreadable != nil {
+		return c.records, s.failure(ctx, "claim", c.unreadable)
+	}
+	return c.records, nil
 }
 
-func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, limit int) (claimed []store.Record, err error) {
+// claim is what one ClaimDue has claimed so far.
+type claim struct {
+	records    []store.Record
+	size       int   // of the records' notes and bodies
+	unreadable error // tells of the rows that were set aside
+}
+
+// claim adds to c in one transaction, and returns how many rows it found.
+func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, limit int, c *claim) (found int, err error) {
+	var after claim
 	err = s.transact(ctx, func(tx *gorm.DB) error {
+		after = claim{slices.Clip(c.records), c.size, c.unreadable}
 		var rows []timedRow
 		err := s.due(tx, limit).Find(&rows).Error
-		if err != nil || len(rows) == 0 {
-			claimed = nil
+		if found = len(rows); err != nil || found == 0 {
 			return err
 		}
 		// A row that changed as it was being locked is out of its order.
 		slices.SortStableFunc(rows, func(a, b timedRow) int { return cmp.Compare(a.Saga.Due, b.Saga.Due) })
-		due := rows[0].Now + millis(lease)
-		claimed = make([]store.Record, len(rows))
-		gids := make([]string, len(rows))
-		for i := range rows {
-			r := &rows[i].Saga
-			gids[i] = r.GID
-			r.Epoch++
-			r.Owner = owner
-			r.Due = due
-			claimed[i] = r.record()
+		var gids, aside []string
+		for i := 0; i < len(rows) && after.size < store.MaxPageBytes; i++ {
+			if _, err := rows[i].Saga.record(); err != nil {
+				aside = append(aside, rows[i].Saga.GID)
+				after.unreadable = errors.Join(after.unreadable, fmt.Errorf("%w, set aside for %v", err, store.SetAside))
+				continue
+			}
+			gids = append(gids, rows[i].Saga.GID)
+			after.size += rows[i].Bytes
 		}
-		return tx.Model(&row{}).Where("gid IN ?", gids).
-			Updates(map[string]any{"epoch": gorm.Expr("epoch + 1"), "owner": owner, "due": due}).Error
+		now := rows[0].Now
+		if len(aside) > 0 {
+			err := tx.Model(&row{}).Where("gid IN ?", aside).Update("due", now+millis(store.SetAside)).Error
+			if err != nil {
+				return err
+			}
+		}
+		if len(gids) == 0 {
+			return nil
+		}
+		err = tx.Model(&row{}).Where("gid IN ?", gids).
+			Updates(map[string]any{"epoch": gorm.Expr("epoch + 1"), "owner": owner, "due": now + millis(lease)}).Error
+		if err != nil {
+			return err
+		}
+		whole, err := s.whole(tx, gids)
+		if err != nil {
+			return err
+		}
+		for _, gid := range gids {
+			record, err := whole[gid].Saga.record()
+			if err != nil {
+				return err
+			}
+			after.records = append(after.records, record)
+		}
+		return nil
 	})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		*c = after
 	}
-	return claimed, nil
+	return found, err
 }
 
 // due selects what is to be claimed, and locks no more.
@@ -76,6 +114,6 @@ func (s *Store) due(tx *gorm.DB, limit int) *gorm.DB {
 		lock.Options = clause.LockingOptionsSkipLocked
 	}
 	now := s.dialect.now()
-	return tx.Table(s.dialect.by(indexDue)).Clauses(lock).Select("saga.*, " + now + " AS now").
+	return tx.Table(s.dialect.by(indexDue)).Clauses(lock).Select(s.headers()).
 		Where("done = false AND due <= " + now).Order("due").Limit(limit)
 }

@@ -84,22 +84,23 @@ func (s *Store) Verify(ctx context.Context) ([]string, error) {
 	defer s.calls.RUnlock()
 	var rows []row
 	err := s.db.WithContext(ctx).Select("gid", "status", "done").
-		Where("status NOT IN ('s', 'a', 'S', 'F') OR done <> (status IN ('S', 'F')) OR epoch < 1 OR due < created").
+		Where("status NOT IN ('s', 'a', 'S', 'F') OR done <> (status IN ('S', 'F')) OR epoch < 1 OR epoch > ? OR due < created"+
+			" OR marks = '' OR REPLACE(REPLACE(REPLACE(marks, '-', ''), 'y', ''), 'n', '') <> ''", int64(store.MaxEpoch)).
 		Limit(maxFindings).Find(&rows).Error
 	if err != nil {
 		return nil, s.failure(ctx, "verify", err)
 	}
 	var findings []string
 	for _, r := range rows {
-		switch status := store.Status(r.Status[0]); {
+		switch status := r.status(); {
 		case !status.Valid():
-			findings = append(findings, fmt.Sprintf("%s: %v is no status", r.GID, status))
+			findings = append(findings, fmt.Sprintf("%s: %q is no status", r.GID, r.Status))
 		case status.Final() && !r.Done:
 			findings = append(findings, r.GID+": ended, and still in the due index")
 		case !status.Final() && r.Done:
 			findings = append(findings, r.GID+": unfinished, and expires")
 		default:
-			findings = append(findings, r.GID+": its epoch or its due time cannot be")
+			findings = append(findings, r.GID+": its epoch, its marks or its due time cannot be")
 		}
 	}
 	return findings, nil

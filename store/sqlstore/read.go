@@ -32,7 +32,11 @@ func (s *Store) Get(ctx context.Context, gid string) (store.Record, error) {
 	case len(rows) == 0:
 		return store.Record{}, fmt.Errorf("%w: %s", store.ErrNotFound, gid)
 	}
-	return rows[0].record(), nil
+	record, err := rows[0].record()
+	if err != nil {
+		return store.Record{}, s.failure(ctx, "get", err)
+	}
+	return record, nil
 }
 
 // alive is true of the sagas that are not past their retention.
@@ -57,19 +61,9 @@ func (s *Store) List(ctx context.Context, query store.Query) (store.Page, error)
 	defer s.calls.RUnlock()
 	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	var rows []timedRow
-	if err := s.list(s.db.WithContext(limited), query, after).Find(&rows).Error; err != nil {
+	page, err := s.page(s.db.WithContext(limited), query, after)
+	if err != nil {
 		return store.Page{}, s.failure(ctx, "list", err)
-	}
-	var page store.Page
-	for i := range rows {
-		if r := rows[i].Saga.record(); !rows[i].expired() && query.Matches(r) {
-			page.Records = append(page.Records, r)
-		}
-	}
-	if len(rows) == query.Limit {
-		last := &rows[len(rows)-1].Saga
-		page.Next = cursor{last.Due, last.GID}.text(query)
 	}
 	return page, nil
 }
@@ -81,7 +75,7 @@ func (s *Store) list(db *gorm.DB, query store.Query, after cursor) *gorm.DB {
 	} else {
 		db = db.Table(s.dialect.by(indexGID)).Order("gid").Where("gid > ?", after.gid)
 	}
-	return db.Select("saga.*, " + s.dialect.now() + " AS now").Limit(query.Limit)
+	return db.Select(s.headers()).Limit(query.Limit)
 }
 
 func byDue(query store.Query) bool { return query.Status != 0 && !query.Status.Final() }

@@ -49,7 +49,7 @@ func (s *Store) judge(t *store.Transition, found *timedRow) error {
 		return store.ErrNotFound
 	}
 	r := &found.Saga
-	if r.Epoch != t.Epoch || store.Status(r.Status[0]) != t.From {
+	if r.Epoch != int64(t.Epoch) || r.status() != t.From {
 		return store.ErrConflict
 	}
 	marks := []byte(r.Marks)

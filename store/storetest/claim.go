@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ func claimTests() []test {
 		{"ClaimDue_TakesTheLongestOverdueFirst", long, claimTakesTheLongestOverdue},
 		{"ClaimDue_TakesAbortingButNoFinishedSagas", long, claimTakesAbortingButNoFinished},
 		{"ClaimDue_OfMany_TakesEachOnce", long, claimOfMany},
+		{"ClaimDue_BoundsTheBytes", long, claimBoundsTheBytes},
 		{"ClaimDue_RefusesWhatIsInvalid", long, claimRefusesWhatIsInvalid},
 	}
 }
@@ -171,6 +173,40 @@ func claimOfMany(f *fixture) {
 	slices.Sort(got)
 	slices.Sort(names)
 	require.Equal(f.t, names, got)
+}
+
+func claimBoundsTheBytes(f *fixture) {
+	createLarge(f, 7)
+	var got []string
+	for len(got) < 7 {
+		records := f.claim("second", long, 100)
+		requireFullPage(f, records, 7-len(got))
+		for _, r := range records {
+			got = append(got, r.GID)
+		}
+	}
+	require.Len(f.t, slices.Compact(slices.Sorted(slices.Values(got))), 7, "each once: %v", got)
+	require.Empty(f.t, f.claim("second", long, 100))
+}
+
+// largeBody is the size of the bodies of createLarge: three of them fill a page.
+const largeBody = 3 << 20
+
+// createLarge creates n sagas that are due at once.
+func createLarge(f *fixture, n int) {
+	for _, gid := range gids(n) {
+		f.must(create(gid, dueAtOnce, func(c *store.Create) { c.Body = bytes.Repeat([]byte{'x'}, largeBody) }))
+	}
+}
+
+// requireFullPage fails unless the records, of so many large ones, end with the one
+// that fills the page.
+func requireFullPage(f *fixture, records []store.Record, left int) {
+	f.t.Helper()
+	require.Equal(f.t, min(left, (store.MaxPageBytes+largeBody-1)/largeBody), len(records))
+	for _, r := range records {
+		require.Equal(f.t, largeBody, len(r.Body), r.GID)
+	}
 }
 
 func claimRefusesWhatIsInvalid(f *fixture) {

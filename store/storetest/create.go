@@ -116,12 +116,17 @@ func everyByte() (every []byte) {
 }
 
 func createKeepsTheLargestBody(f *fixture) {
-	body := bytes.Repeat([]byte("x"), store.MaxBodyBytes)
-	f.must(create("g", func(c *store.Create) { c.Body = body }))
-	f.must(stay(submitted("g"), mark(3, store.MarkSucceeded), note("put off")))
-	r := f.get("g")
+	body := bytes.Repeat([]byte(`\`), store.MaxBodyBytes) // SQL may escape each byte
+	edit := func(c *store.Create) { c.Body = body }
+	f.must(create("g", edit))
+	f.refused(store.ErrDuplicate, create("g", edit))
+	f.must(stay(submitted("g"), mark(3, store.MarkSucceeded), note("put off"), due(-1)))
+	r := f.claim("second", long, 1)[0]
 	require.True(f.t, bytes.Equal(body, r.Body), "the body came back changed, %d bytes", len(r.Body))
 	require.Equal(f.t, store.Marks("---y"), r.Marks)
+	f.must(move(r, store.StatusSucceeded))
+	require.True(f.t, bytes.Equal(body, f.get("g").Body))
+	f.refused(store.ErrInvalid, create("h", func(c *store.Create) { c.Body = append(body, ' ') }))
 }
 
 func createTakesWhatIsAtTheLimits(f *fixture) {

@@ -16,6 +16,8 @@ func listTests() []test {
 		{"List_FiltersByStatus", long, listFiltersByStatus},
 		{"List_BoundsTheCreation", long, listBoundsTheCreation},
 		{"List_Pages", long, listPages},
+		{"List_BoundsTheBytes", long, listBoundsTheBytes},
+		{"List_TellsTheStoresClock", long, listTellsTheClock},
 		{"List_WhileOthersWrite_MissesNothing", long, listWhileOthersWrite},
 		{"List_RefusesWhatIsInvalid", long, listRefusesWhatIsInvalid},
 	}
@@ -112,6 +114,42 @@ func listPages(f *fixture) {
 	require.NoError(f.t, err)
 	require.LessOrEqual(f.t, len(page.Records), 100, "the default limit")
 	require.NotEmpty(f.t, page.Next)
+}
+
+func listBoundsTheBytes(f *fixture) {
+	const sagas = 7
+	createLarge(f, sagas)
+	for _, q := range []store.Query{{Limit: 1000}, {Limit: 1000, Status: store.StatusSubmitted}} {
+		found := map[string]bool{}
+		for pages := 1; ; pages++ {
+			require.LessOrEqual(f.t, pages, 2*sagas+2)
+			page, err := f.store.List(f.ctx(), q)
+			require.NoError(f.t, err)
+			size := 0
+			for i, r := range page.Records {
+				require.Less(f.t, size, store.MaxPageBytes, "record %d of a full page", i)
+				size += len(r.Body)
+				found[r.GID] = true
+			}
+			if q.Cursor = page.Next; page.Next == "" {
+				break
+			}
+		}
+		require.Len(f.t, found, sagas, "%v", q.Status)
+	}
+}
+
+func listTellsTheClock(f *fixture) {
+	for _, status := range []store.Status{0, store.StatusSubmitted} {
+		page, err := f.store.List(f.ctx(), store.Query{Status: status})
+		require.NoError(f.t, err)
+		require.WithinDuration(f.t, time.Now(), page.Now, tolerance, "of an empty page")
+	}
+	f.must(create("g"))
+	due := f.clock("g")
+	page, err := f.store.List(f.ctx(), store.Query{Status: store.StatusSubmitted})
+	require.NoError(f.t, err)
+	require.False(f.t, page.Now.Truncate(time.Millisecond).Before(due), "%v, and a saga fell due at %v", page.Now, due)
 }
 
 func listWhileOthersWrite(f *fixture) {

@@ -165,15 +165,16 @@ func (m *Model) List(ctx context.Context, q store.Query) (store.Page, error) {
 			return store.Page{}, fmt.Errorf("cursor: %w", err)
 		}
 	}
-	var page store.Page
+	page, size := store.Page{Now: now()}, 0
 	for _, e := range m.all(func(a, b *entry) int { return cmp.Compare(a.GID, b.GID) }) {
 		if e.GID <= q.Cursor || !q.Matches(e.Record) {
 			continue
 		}
-		if len(page.Records) == q.Limit {
-			page.Next = page.Records[q.Limit-1].GID
+		if n := len(page.Records); n == q.Limit || size >= store.MaxPageBytes {
+			page.Next = page.Records[n-1].GID
 			break
 		}
+		size += len(e.Body) + len(e.Note)
 		page.Records = append(page.Records, e.record())
 	}
 	return page, nil
@@ -190,9 +191,11 @@ func (m *Model) ClaimDue(ctx context.Context, owner string, lease time.Duration,
 		return nil, err
 	}
 	var claimed []store.Record
+	size := 0
 	for _, e := range m.all(func(a, b *entry) int { return a.Due.Compare(b.Due) }) {
-		if len(claimed) < limit && e.due() {
+		if len(claimed) < limit && size < store.MaxPageBytes && e.due() {
 			e.claim(owner, lease)
+			size += len(e.Body) + len(e.Note)
 			claimed = append(claimed, e.record())
 		}
 	}

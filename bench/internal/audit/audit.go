@@ -118,6 +118,9 @@ func (a *audit) record(r store.Record) {
 	a.status[r.GID] = r.Status
 	if !r.Status.Final() {
 		a.unfinished++
+		if _, err := saga.Read(r); err != nil {
+			a.note(fmt.Sprintf("unfinished, and cannot be run: %v", err))
+		}
 		return
 	}
 	a.terminal++

@@ -116,6 +116,20 @@ func TestStore_ListsOnlyTheFirstFindings(t *testing.T) {
 	require.Equal(t, MaxFindings+5, got.Total)
 }
 
+// A saga that no coordinator can read stays unfinished for ever: somebody must know.
+func TestStore_NamesWhatCannotBeRun(t *testing.T) {
+	t.Parallel()
+	s := storetest.NewModel(time.Hour)
+	create(t, s, "good", "----", nil)
+	alien := &store.Create{GID: "alien", Body: []byte("<xml/>"), Steps: 1, Owner: "test", Due: time.Hour}
+	require.NoError(t, s.Apply(t.Context(), []store.Change{alien})[0])
+	got, err := Store(t.Context(), s)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, *got.Unfinished)
+	require.Len(t, got.Findings, 1)
+	require.Contains(t, got.Findings[0], "alien")
+}
+
 // put takes a saga to a status with marks that a coordinator may never leave
 // it with: a store does not judge them.
 func put(t *testing.T, s store.Applier, gid string, status store.Status, marks store.Marks, steps ...saga.Step) {
