@@ -21,6 +21,7 @@ type run struct {
 
 	events []Event // that happened since state was written
 	failed error   // what became of the first attempt to write what they lead to; nil: there was none
+	gone   error   // the saga is not in the store any more; nil: it is
 
 	looked chan struct{} // of one: somebody else has changed the saga
 	calls  calls
@@ -247,10 +248,12 @@ func (c *Coordinator) persist(r *run, t *store.Transition, want State) error {
 		switch {
 		case c.ctx.Err() != nil:
 			return c.ctx.Err()
-		case errors.Is(err, store.ErrNotFound) && t.To.Final() && unsure && time.Now().Before(r.until):
-			return nil // it is not kept, and nobody else can have ended it under our lease
+		case errors.Is(err, store.ErrNotFound) && t.To == store.StatusFailed && unsure &&
+			c.store.Retention() == 0 && time.Now().Before(r.until):
+			return nil // it is not kept, and under our lease nobody can have ended it otherwise
 		case errors.Is(err, store.ErrNotFound):
-			return fmt.Errorf("%w: it is gone", errTakenOver)
+			r.gone = c.gone(r, t, unsure, err)
+			return r.gone
 		case err != nil:
 			failure = err
 			continue
