@@ -50,8 +50,9 @@ type Coordinator struct {
 	log    *slog.Logger
 	owner  string
 
-	sagas registry
-	stats counters
+	sagas  registry
+	aborts aborts
+	stats  counters
 
 	admitted  atomic.Int64 // submitted sagas under way, and being created
 	discharge func()       // takes one off admitted; made once, not for each saga
@@ -265,6 +266,7 @@ func (c *Coordinator) begin(r *run, count *atomic.Int64) (bool, error) {
 	if !c.sagas.begin(r) {
 		return false, nil
 	}
+	c.recall(r)
 	count.Add(1)
 	c.stats.inFlight.Add(1)
 	c.background.Add(1)

@@ -37,11 +37,20 @@ func (c *Coordinator) Abort(ctx context.Context, gid, why string) error {
 func (c *Coordinator) ForceStop(ctx context.Context, gid, why string) error {
 	return c.demand(ctx, gid, func(info Info) *store.Transition {
 		state := info.State
-		state.Forced = true
+		if state.Forced {
+			return nil
+		}
+		state.Forced, state.Holds = true, nil
 		state.Aborted = reason("stopped by force, without compensation: " + why)
 		c.log.Warn("a saga is stopped by force: nothing more of it is compensated", "gid", gid,
 			"status", info.Status, "marks", info.Marks, "why", why)
-		return &store.Transition{To: store.StatusFailed, Note: state.note()}
+		to := store.StatusFailed
+		if c.store.Retention() == 0 && info.Status == store.StatusSubmitted && info.Owner != "" {
+			// This end would leave no trace, so that whoever runs the saga, and waits
+			// for the answer to its own end, would take it for that. It ends it itself.
+			to = store.StatusAborting
+		}
+		return &store.Transition{To: to, Note: state.note()}
 	}, store.StatusFailed)
 }
 
@@ -86,6 +95,10 @@ func (c *Coordinator) demand(ctx context.Context, gid string, change func(Info) 
 		}
 		t.GID, t.Epoch, t.From = gid, info.Epoch, info.Status
 		if err = c.commit.Apply(ctx, t); err == nil {
+			if t.To != info.Status { // an abort, or a forced stop
+				_ = info.State.readNote(t.Note) // which is ours
+				c.aborts.add(gid, info.State, c.store.Retention())
+			}
 			c.sagas.look(gid)
 			select {
 			case c.wake <- struct{}{}:

@@ -78,6 +78,9 @@
 //     A call is only begun when it must end before the lease does. A process that
 //     is stopped just before it calls may still do so when it is continued, long
 //     after: participants need the barrier for that (package barrier).
+//   - Once a coordinator knows that a saga is aborting it calls no action of it
+//     any more, whatever the store says later: what the store has lost it writes
+//     again.
 //   - A branch may be called more than once, after a crash or a lost answer; at
 //     most one call per crash and branch under way. Participants must be
 //     idempotent.

@@ -252,3 +252,21 @@ func TestRun_StoreIsWiped_IsNotTakenForOurEnd(t *testing.T) {
 		require.Zero(t, settled(t, c).Succeeded)
 	})
 }
+
+// Only the answer to its end was lost, and its lease has not ended: it is its own.
+func TestRun_GoneUnderTheLease_IsOurEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, &badWriter{storetest.NewModel(0), func(ctx context.Context, changes []store.Change, to store.Applier) []error {
+			errs := to.Apply(ctx, changes)
+			if change, ok := changes[0].(*store.Transition); ok && change.To.Final() {
+				return all(errCut, changes)
+			}
+			return errs
+		}}, &branches{}, unhurried())
+		result, err := c.Run(t.Context(), newSaga(2))
+		require.NoError(t, err)
+		require.Equal(t, store.StatusSucceeded, result.Status)
+		require.EqualValues(t, 1, settled(t, c).Succeeded)
+	})
+}

@@ -146,9 +146,10 @@ func (d *Decision) hold(h Hold, why string) {
 func (d *Decision) settle(p *Plan) {
 	s := &d.State
 	var left bool
-	if s.Status == store.StatusSubmitted {
+	switch {
+	case s.Status == store.StatusSubmitted:
 		left = d.callActions(p)
-	} else {
+	case !s.Forced:
 		left = d.callCompensations(p)
 	}
 	switch {

@@ -124,22 +124,31 @@ func (c *Coordinator) look(r *run) error {
 	if err != nil {
 		return nil // the next write will find out
 	}
-	if record.Epoch == r.epoch && record.Owner == c.owner && record.Status != r.state.Status {
-		return r.adopt(record, r.state.Calling)
+	if record.Epoch == r.epoch && record.Owner == c.owner && record.Status != r.state.Status && !r.lacks(record) {
+		return c.adopt(r, record, r.state.Calling)
 	}
-	return nil
+	return nil // what the store lacks the next write finds out
 }
 
 // adopt moves the run to where somebody else has moved the saga under our own
 // epoch: to aborting, or to its end. Branches under way stay so.
-func (r *run) adopt(record store.Record, calling []store.Branch) error {
+func (c *Coordinator) adopt(r *run, record store.Record, calling []store.Branch) error {
 	info, err := Read(record)
 	if err != nil {
 		return err
 	}
 	info.State.Calling = calling
-	r.state = info.State
+	c.move(r, info.State)
 	return nil
+}
+
+// move has the run know what is written. Of an abort this process knows also when
+// the run is over.
+func (c *Coordinator) move(r *run, to State) {
+	if r.state.Status == store.StatusSubmitted && (to.Status == store.StatusAborting || to.Status == store.StatusFailed) {
+		c.aborts.add(r.saga.GID, to, c.store.Retention())
+	}
+	r.state = to
 }
 
 // renew makes sure that the lease outlasts the calls to come, and that there are
@@ -206,7 +215,10 @@ func (c *Coordinator) write(r *run, d *Decision) error {
 			return err
 		}
 	}
-	r.state = d.State
+	if r.state.Status == store.StatusAborting {
+		d.State.Aborted = r.state.Aborted // to which persist may have added
+	}
+	c.move(r, d.State)
 	return nil
 }
 
@@ -245,12 +257,26 @@ func (c *Coordinator) persist(r *run, t *store.Transition, want State) error {
 			}
 		}
 		record, err := c.store.Get(c.ctx, t.GID)
+		if err == nil && r.lacks(record) {
+			if failure = c.restore(r, record); failure != nil {
+				continue
+			}
+			if record.Epoch == t.Epoch && record.Owner == c.owner {
+				if r.state.Status == store.StatusAborting && t.Note != "" {
+					want.Aborted = r.state.Aborted
+					again := *t // which may still be on its way
+					again.Note = want.note()
+					t = &again
+				}
+				failure = c.commit.Apply(context.Background(), t)
+				continue
+			}
+		}
 		switch {
 		case c.ctx.Err() != nil:
 			return c.ctx.Err()
-		case errors.Is(err, store.ErrNotFound) && t.To == store.StatusFailed && unsure &&
-			c.store.Retention() == 0 && time.Now().Before(r.until):
-			return nil // it is not kept, and under our lease nobody can have ended it otherwise
+		case errors.Is(err, store.ErrNotFound) && t.To.Final() && unsure && c.store.Retention() == 0 && time.Now().Before(r.until):
+			return nil // it is not kept, and nobody else ends it under our lease; see ForceStop
 		case errors.Is(err, store.ErrNotFound):
 			r.gone = c.gone(r, t, unsure, err)
 			return r.gone
@@ -268,7 +294,7 @@ func (c *Coordinator) persist(r *run, t *store.Transition, want State) error {
 		case record.Status == want.Status && record.Marks == want.Marks && t.Due == 0:
 			return nil // under our epoch nobody else marks, or wants the same
 		case record.Status != t.From:
-			if err := r.adopt(record, want.Calling); err != nil {
+			if err := c.adopt(r, record, want.Calling); err != nil {
 				return err
 			}
 			return errDemanded
