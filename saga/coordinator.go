@@ -288,7 +288,8 @@ func (c *Coordinator) Owner() string { return c.owner }
 
 // Close takes up no more sagas and waits for those under way. When ctx ends
 // before they do, they are let go: calls are cut off, what is being written is
-// waited for, and others may take the sagas over at once. The store stays open.
+// waited for, and others may take the sagas over when the deadlines of those calls
+// have passed, as participants may be at work until then. The store stays open.
 // Closing twice is allowed.
 func (c *Coordinator) Close(ctx context.Context) {
 	c.mu.Lock()

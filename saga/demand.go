@@ -21,7 +21,7 @@ func (c *Coordinator) Abort(ctx context.Context, gid, why string) error {
 		if info.Status != store.StatusSubmitted {
 			return nil
 		}
-		state := State{Aborted: reason(why), Held: info.State.Held}
+		state := State{Aborted: reason(why), Held: info.State.Held, Busy: info.State.Busy}
 		t := &store.Transition{To: store.StatusAborting, Note: state.note()}
 		if info.Owner == "" { // nobody runs it, who would go on
 			t.Due, t.Release = atOnce, true

@@ -3,6 +3,7 @@ package saga
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -104,9 +105,12 @@ func (h *HTTPCaller) Check(raw string) error {
 func (h *HTTPCaller) Call(ctx context.Context, c Call) (Outcome, string) {
 	request, err := newRequest(ctx, c)
 	if err != nil {
-		return Unknown, err.Error()
+		return Ended, err.Error()
 	}
 	response, err := h.client.Do(request)
+	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
+		return Ended, err.Error() // it was never sent
+	}
 	if err != nil {
 		return Unknown, err.Error()
 	}
@@ -119,6 +123,9 @@ func (h *HTTPCaller) Call(ctx context.Context, c Call) (Outcome, string) {
 		return Unknown, fmt.Sprintf("%s: cannot read an answer with Content-Encoding %q", response.Status, coding)
 	}
 	outcome := meaning(response.StatusCode, body)
+	if outcome == Unknown && response.StatusCode != http.StatusBadGateway && response.StatusCode != http.StatusGatewayTimeout {
+		outcome = Ended // it has answered; from a gateway that says nothing of who is behind it
+	}
 	if outcome == Succeeded {
 		return outcome, ""
 	}

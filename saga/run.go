@@ -34,6 +34,9 @@ func (c *Coordinator) newRun(s *Saga, epoch uint32, state State, leased time.Tim
 		saga: s, plan: s.plan(&c.cfg), epoch: epoch, state: state,
 		until: leased.Add(c.cfg.Lease), looked: make(chan struct{}, 1),
 	}
+	if state.Busy > 0 {
+		r.calls.busy = leased.Add(state.Busy)
+	}
 	if s.Timeout > 0 {
 		r.abortAt = leased.Add(s.Timeout - age)
 	}
@@ -98,8 +101,8 @@ func (c *Coordinator) next(r *run, events []Event) ([]Event, error) {
 		timedOut = timer.C
 	}
 	select {
-	case e := <-r.calls.answers:
-		events = r.calls.more(append(events, e))
+	case a := <-r.calls.answers:
+		events = r.calls.more(append(events, r.calls.take(a)))
 	case <-timedOut:
 		events = append(events, timeout(r.saga))
 	case <-r.looked:
@@ -160,6 +163,9 @@ func (c *Coordinator) renew(r *run, calls []store.Branch) error {
 			longest = max(longest, c.limit(r.saga, b))
 		}
 	}
+	if len(calls) > 0 && calls[0].IsCompensation() { // they are of one kind
+		longest += r.calls.left() // for which they wait
+	}
 	// Again if need be: while the store is away the new lease ends, too.
 	for time.Until(r.until) <= longest+c.cfg.Lease/10 {
 		lease := max(c.cfg.Lease, 2*longest)
@@ -208,6 +214,7 @@ func (r *run) transition(d *Decision) *store.Transition {
 // write makes a decision durable and moves the run to it.
 func (c *Coordinator) write(r *run, d *Decision) error {
 	if d.Change {
+		d.State.Busy = r.calls.left()
 		t := r.transition(d)
 		before := d.State
 		before.Calling = withoutAll(d.State.Calling, d.Calls)
@@ -310,7 +317,11 @@ func (c *Coordinator) persist(r *run, t *store.Transition, want State) error {
 func (c *Coordinator) leave(r *run, why error) {
 	r.calls.stop()
 	if c.ctx.Err() != nil { // we are told to stop
-		c.handBack(r, atOnce)
+		due := time.Duration(atOnce)
+		if cut := time.Until(r.calls.after); cut > 0 {
+			due = upToMillis(cut)
+		}
+		c.handBack(r, due)
 		return
 	}
 	c.stats.lost.Add(1)
@@ -320,12 +331,17 @@ func (c *Coordinator) leave(r *run, why error) {
 // atOnce is the due time, as in store.Transition, of what anyone may claim now.
 const atOnce = -1
 
-// handBack lets others take over the saga before the lease ends. If it fails
-// they will when it does.
+// handBack lets others take over the saga before the lease ends, when it is due:
+// not while a branch may be at work whose call was cut off. If it fails they will
+// when the lease ends.
 func (c *Coordinator) handBack(r *run, due time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = c.commit.Apply(ctx, &store.Transition{
+	t := &store.Transition{
 		GID: r.saga.GID, Epoch: r.epoch, From: r.state.Status, To: r.state.Status, Due: due, Release: true,
-	})
+	}
+	if r.state.Busy = r.calls.left(); r.state.Busy > 0 { // for whoever is asked to abort it before it is due
+		t.Note = r.state.note()
+	}
+	_ = c.commit.Apply(ctx, t)
 }
