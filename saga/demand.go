@@ -19,7 +19,7 @@ var ErrEnded = errors.New("the saga has ended")
 func (c *Coordinator) Abort(ctx context.Context, gid, why string) error {
 	return c.demand(ctx, gid, func(info Info) *store.Transition {
 		if info.Status != store.StatusSubmitted {
-			return nil
+			return awake(info)
 		}
 		state := State{Aborted: reason(why), Held: info.State.Held, Busy: info.State.Busy}
 		t := &store.Transition{To: store.StatusAborting, Note: state.note()}
@@ -33,12 +33,13 @@ func (c *Coordinator) Abort(ctx context.Context, gid, why string) error {
 // ForceStop declares a saga failed without compensating anything: what its
 // actions did stays done. It is for a saga that can be undone only by hand. Of
 // one that has failed it changes nothing; of one that succeeded the error wraps
-// ErrEnded.
+// ErrEnded. Where finished sagas are not kept, one that is being run is ended by
+// whoever runs it, or else takes it over.
 func (c *Coordinator) ForceStop(ctx context.Context, gid, why string) error {
 	return c.demand(ctx, gid, func(info Info) *store.Transition {
 		state := info.State
 		if state.Forced {
-			return nil
+			return awake(info)
 		}
 		state.Forced, state.Holds = true, nil
 		state.Aborted = reason("stopped by force, without compensation: " + why)
@@ -70,6 +71,15 @@ func (c *Coordinator) Retry(ctx context.Context, gid string) error {
 	}, 0)
 }
 
+// awake makes a saga due that was put off when it was aborted, so that whoever ran
+// it did not go on: one that was put off since has holds. It is nil for others.
+func awake(info Info) *store.Transition {
+	if info.Owner != "" || len(info.State.Holds) > 0 {
+		return nil
+	}
+	return &store.Transition{To: info.Status, Due: atOnce, Release: true}
+}
+
 // demandAttempts bounds how often a saga that moves on under our hands is looked
 // at anew.
 const demandAttempts = 100
@@ -78,9 +88,14 @@ const demandAttempts = 100
 // that has ended must have done so in the status that was wanted.
 func (c *Coordinator) demand(ctx context.Context, gid string, change func(Info) *store.Transition, wanted store.Status) error {
 	var err error
+	written := false
 	for range demandAttempts {
 		var info Info
-		if info, err = c.Get(ctx, gid); err != nil {
+		info, err = c.Get(ctx, gid)
+		switch {
+		case written && errors.Is(err, store.ErrNotFound):
+			return nil // it has ended, and is not kept
+		case err != nil:
 			return err
 		}
 		if info.Status.Final() {
@@ -104,11 +119,18 @@ func (c *Coordinator) demand(ctx context.Context, gid string, change func(Info) 
 			case c.wake <- struct{}{}:
 			default: // it is about to look anyway
 			}
-			return nil
+			if t.To != store.StatusAborting || t.Release {
+				return nil
+			}
+			written = true // but maybe after it was put off: look again
+			continue
 		}
 		if !errors.Is(err, store.ErrConflict) {
 			break
 		}
+	}
+	if err == nil {
+		return nil
 	}
 	return fmt.Errorf("saga %s: %w", gid, err)
 }
