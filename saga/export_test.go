@@ -38,3 +38,10 @@ func CallUnder(c *Coordinator, s *Saga, b store.Branch, lease time.Time) Event {
 	r.calls.ctx = c.ctx
 	return c.call(r, b, time.Time{}, lease).Event
 }
+
+// RegistrySize is how many sagas a coordinator keeps in mind, running or waited for.
+func RegistrySize(c *Coordinator) int {
+	c.sagas.mu.Lock()
+	defer c.sagas.mu.Unlock()
+	return len(c.sagas.sagas)
+}
