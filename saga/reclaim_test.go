@@ -260,6 +260,9 @@ func TestWait_GivenUp_IsForgotten(t *testing.T) {
 		require.True(t, errors.Is(err, store.ErrNotFound))
 		mustRun(t, c, newSaga(1))
 		require.Zero(t, saga.RegistrySize(c))
+		require.NoError(t, c.Submit(t.Context(), newSaga(1)), "nobody waits")
+		synctest.Wait()
+		require.Zero(t, saga.RegistrySize(c))
 	})
 }
 
