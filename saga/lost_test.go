@@ -331,3 +331,52 @@ func TestRun_RedisLosesTheAbort_GoesOnCompensating(t *testing.T) {
 	require.Equal(t, []string{"a0", "a1", "c1", "c0"}, all.of(s.GID))
 	require.EqualValues(t, 1, settled(t, c).LostWrites)
 }
+
+// The store has lost an aborted saga altogether, and its client, who was left in
+// doubt, submits it again.
+func TestSubmit_StoreHasLostAnAbortedSaga_DoesNotStartAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		model := storetest.NewModel(time.Hour)
+		empty := model.Snapshot()
+		branches, undo := refusing(1), saga.Ongoing
+		refuses := branches.answer
+		branches.answer = func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+			if c.Branch.IsCompensation() {
+				return undo, "not yet"
+			}
+			return refuses(ctx, c)
+		}
+		cfg := unhurried()
+		cfg.RetryInterval = time.Minute
+		c := start(t, model, branches, cfg)
+		s := newSaga(3)
+		require.NoError(t, c.Submit(t.Context(), s))
+		synctest.Wait()
+		empty()
+		undo = saga.Succeeded
+		result := mustRun(t, c, s)
+		require.Equal(t, store.StatusFailed, result.Status)
+		require.Contains(t, result.Reason, "the store lost this abort")
+		require.Equal(t, []string{"a0", "a1", "c1", "c1", "c0"}, branches.of(s.GID))
+		require.Equal(t, store.Marks("yyny--"), mustGet(t, model, s.GID).Marks)
+		require.EqualValues(t, 1, settled(t, c).LostWrites)
+	})
+}
+
+// What is remembered of an aborted saga ends with its retention: then another may
+// have its gid.
+func TestSubmit_GidUsedAgainAfterAnAbort_IsAnotherSaga(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const retention = time.Minute
+		all := refusing(0)
+		c := start(t, storetest.NewModel(retention), all, unhurried())
+		s := newSaga(1)
+		require.Equal(t, store.StatusFailed, mustRun(t, c, s).Status)
+		time.Sleep(retention)
+		all.answer = nil
+		require.Equal(t, saga.Result{Status: store.StatusSucceeded}, mustRun(t, c, s))
+		require.Zero(t, settled(t, c).LostWrites)
+	})
+}
