@@ -67,7 +67,7 @@ type simulated struct {
 	last      store.Record // as last seen
 	aborted   bool         // on demand, and whoever demanded it was told so
 	calls     []string
-	under     map[store.Branch]bool // of calls, those under way
+	under     map[store.Branch]bool      // of calls, those under way
 	busy      map[store.Branch]time.Time // of calls that nobody listens to any more, until when
 	begun     map[store.Branch]bool
 	succeeded map[store.Branch]bool
