@@ -44,7 +44,7 @@ func (c *Coordinator) step(ctx context.Context, r *run) bool {
 			return false
 		}
 	}
-	r.state = d.State
+	c.move(r, d.State)
 	r.events = c.callAll(r, d.Calls, r.events[:0])
 	return true
 }

@@ -13,18 +13,56 @@ import (
 type calls struct {
 	ctx     context.Context // of all of them; nil before the first
 	cutOff  context.CancelFunc
-	answers chan Event
+	answers chan answer
 	waiting int // for so many answers
+
+	// A participant whose answer is not heard may be at work until the deadline of
+	// the call.
+	busy  time.Time // until then an action may be
+	after time.Time // until then a branch may be whose call was cut off by stop
+}
+
+// answer is how a call ended.
+type answer struct {
+	Event
+	busy time.Time // until then the participant may still be at work
+}
+
+// take takes an answer that was waited for.
+func (c *calls) take(a answer) Event {
+	c.waiting--
+	if !a.Branch.IsCompensation() {
+		c.busy = later(c.busy, a.busy)
+	}
+	return a.Event
+}
+
+// left is for how long an action may still be at work, to be written.
+func (c *calls) left() time.Duration {
+	if c.busy.IsZero() {
+		return 0
+	}
+	return upToMillis(max(time.Until(c.busy), 0))
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// upToMillis is what a store takes, and not less.
+func upToMillis(d time.Duration) time.Duration {
+	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
 // more takes what else has been answered already.
 func (c *calls) more(events []Event) []Event {
-	c.waiting--
 	for {
 		select {
-		case e := <-c.answers:
-			c.waiting--
-			events = append(events, e)
+		case a := <-c.answers:
+			events = append(events, c.take(a))
 		default:
 			return events
 		}
@@ -38,8 +76,10 @@ func (c *calls) stop() (answered []Event) {
 		return nil
 	}
 	c.cutOff()
-	for ; c.waiting > 0; c.waiting-- {
-		if e := <-c.answers; e.Outcome != Unknown {
+	for c.waiting > 0 {
+		a := <-c.answers
+		c.after = later(c.after, a.busy)
+		if e := c.take(a); e.Outcome != Unknown {
 			answered = append(answered, e)
 		}
 	}
@@ -57,34 +97,61 @@ func (c *Coordinator) callAll(r *run, branches []store.Branch, events []Event) [
 		}
 		if r.calls.ctx == nil {
 			r.calls.ctx, r.calls.cutOff = context.WithCancel(c.ctx)
-			r.calls.answers = make(chan Event)
+			r.calls.answers = make(chan answer)
 		}
 		r.calls.waiting++
-		go func() { r.calls.answers <- c.call(r, b) }()
+		lease, from := r.until, time.Time{}
+		if b.IsCompensation() {
+			from = r.calls.busy // of its action, or of another: it is not worth to tell them apart
+		}
+		go func() { r.calls.answers <- c.call(r, b, from, lease) }()
 	}
 	return events
 }
 
-// call asks a branch.
-func (c *Coordinator) call(r *run, b store.Branch) Event {
-	ctx, cancel := context.WithTimeout(r.calls.ctx, c.limit(r.saga, b))
+// call asks a branch, not before from, and not beyond the lease: when this
+// process was stopped there may be nothing left of it.
+func (c *Coordinator) call(r *run, b store.Branch, from, lease time.Time) answer {
+	a := answer{Event: Event{Branch: b, Outcome: Unknown}}
+	if wait := time.Until(from); !from.IsZero() && wait > 0 {
+		select {
+		case <-time.After(wait):
+		case <-r.calls.ctx.Done():
+			return a
+		}
+	}
+	began := time.Now()
+	deadline := began.Add(c.limit(r.saga, b))
+	if lease.Before(deadline) {
+		deadline = lease
+	}
+	if !began.Before(deadline) {
+		a.Reason = "the lease ended before the call began"
+		return a
+	}
+	ctx, cancel := context.WithDeadline(r.calls.ctx, deadline)
 	defer cancel()
 	call := Call{
 		GID: r.saga.GID, Branch: b, URL: r.saga.url(b), Payload: r.saga.Steps[b.Step()].Payload, Headers: r.saga.Headers,
 	}
-	began := time.Now()
 	outcome, why := c.caller.Call(ctx, call)
-	e := Event{Branch: b, Outcome: outcome}
+	switch outcome {
+	case Unknown:
+		a.busy = deadline
+	case Ended:
+		outcome = Unknown
+	}
+	a.Outcome = outcome
 	if why != "" {
-		e.Reason = reason(fmt.Sprintf("step %d, %s: %s", b.Step()+1, Op(b), why))
+		a.Reason = reason(fmt.Sprintf("step %d, %s: %s", b.Step()+1, Op(b), why))
 	}
 	if b.IsCompensation() && outcome == Failed {
 		c.stats.refusedCompensations.Add(1)
 	}
 	if c.cfg.Observe != nil {
-		c.cfg.Observe(Attempt{Call: call, Began: began, Took: time.Since(began), Outcome: outcome, Reason: e.Reason})
+		c.cfg.Observe(Attempt{Call: call, Began: began, Took: time.Since(began), Outcome: outcome, Reason: a.Reason})
 	}
-	return e
+	return a
 }
 
 // withoutAll is list without less, all of which it holds.

@@ -233,8 +233,8 @@ func TestFuncs_CallsWhatIsRegistered(t *testing.T) {
 	broken := funcs.Handle("broken", func(context.Context, saga.Call) error { return fmt.Errorf("broken") })
 	panics := funcs.Handle("panics", func(context.Context, saga.Call) error { panic("oh") })
 	for url, want := range map[string]saga.Outcome{
-		ok: saga.Succeeded, no: saga.Failed, later: saga.Ongoing, broken: saga.Unknown, panics: saga.Unknown,
-		"func:unknown": saga.Unknown, "http://elsewhere": saga.Succeeded,
+		ok: saga.Succeeded, no: saga.Failed, later: saga.Ongoing, broken: saga.Ended, panics: saga.Ended,
+		"func:unknown": saga.Ended, "http://elsewhere": saga.Succeeded,
 	} {
 		outcome, why := funcs.Call(t.Context(), saga.Call{GID: "g", URL: url, Payload: "p"})
 		require.Equal(t, want, outcome, url)
@@ -249,7 +249,7 @@ func TestFuncs_CallsWhatIsRegistered(t *testing.T) {
 	require.Error(t, funcs.Check("bad:"))
 	require.ErrorContains(t, saga.NewFuncs(nil).Check("http://elsewhere"), "only functions")
 	outcome, _ := saga.NewFuncs(nil).Call(t.Context(), saga.Call{URL: "http://elsewhere"})
-	require.Equal(t, saga.Unknown, outcome)
+	require.Equal(t, saga.Ended, outcome)
 }
 
 func TestObserve_SeesEveryAttempt(t *testing.T) {

@@ -19,6 +19,10 @@ import (
 // accepted. Submitting the same saga again settles it.
 var ErrUnknown = errors.New("the store did not confirm the saga")
 
+// ErrEndUnknown: the store has the saga no longer, and nobody can say how it ended:
+// it was lost, or it ended and is not kept. What its branches did stays done.
+var ErrEndUnknown = errors.New("it is not known how the saga ended")
+
 // ErrNotEnded: the saga goes on, and its end was not waited for any longer.
 var ErrNotEnded = errors.New("the saga goes on")
 
@@ -30,6 +34,12 @@ type Result struct {
 
 func resultOf(s State) Result { return Result{Status: s.Status, Reason: s.Aborted} }
 
+// end is what those who wait for a saga are told.
+type end struct {
+	result Result
+	err    error // wraps ErrEndUnknown, or nil
+}
+
 // Coordinator runs sagas over a store. Its methods may be called from many
 // goroutines.
 type Coordinator struct {
@@ -40,8 +50,9 @@ type Coordinator struct {
 	log    *slog.Logger
 	owner  string
 
-	sagas registry
-	stats counters
+	sagas  registry
+	aborts aborts
+	stats  counters
 
 	admitted  atomic.Int64 // submitted sagas under way, and being created
 	discharge func()       // takes one off admitted; made once, not for each saga
@@ -99,7 +110,8 @@ func (c *Coordinator) Submit(ctx context.Context, s *Saga) error {
 }
 
 // Run is Submit, and then Wait. Of a saga that ended in another process, in a
-// store that keeps no finished ones, it too answers store.ErrNotFound.
+// store that keeps no finished ones, it too answers store.ErrNotFound; of one that
+// ran here and is gone before its end was confirmed, ErrEndUnknown.
 func (c *Coordinator) Run(ctx context.Context, s *Saga) (Result, error) {
 	r, err := c.submit(ctx, s)
 	switch {
@@ -128,7 +140,7 @@ func (c *Coordinator) Wait(ctx context.Context, gid string) (Result, error) {
 // await looks into the store from time to time, for the saga may run, or after
 // having been put off go on, in another process. While it runs here there is
 // no need to look at once.
-func (c *Coordinator) await(ctx context.Context, gid string, ended <-chan Result, here bool) (Result, error) {
+func (c *Coordinator) await(ctx context.Context, gid string, ended <-chan end, here bool) (Result, error) {
 	began := time.Now()
 	look := time.NewTimer(c.cfg.PollInterval)
 	defer look.Stop()
@@ -141,8 +153,8 @@ func (c *Coordinator) await(ctx context.Context, gid string, ended <-chan Result
 				return resultOf(info.State), err
 			case errors.Is(err, store.ErrNotFound) && !c.sagas.running(gid):
 				select {
-				case result := <-ended: // it is not kept, but it ended here
-					return result, nil
+				case e := <-ended: // it is not kept, but it ended here
+					return e.result, e.err
 				default:
 					return Result{}, err
 				}
@@ -155,8 +167,8 @@ func (c *Coordinator) await(ctx context.Context, gid string, ended <-chan Result
 			look.Reset(c.cfg.PollInterval)
 		}
 		select {
-		case result := <-ended:
-			return result, nil
+		case e := <-ended:
+			return e.result, e.err
 		case <-look.C:
 		case <-ctx.Done():
 			return Result{}, fmt.Errorf("saga %s: %w: %w", gid, ErrNotEnded, context.Cause(ctx))
@@ -254,6 +266,7 @@ func (c *Coordinator) begin(r *run, count *atomic.Int64) (bool, error) {
 	if !c.sagas.begin(r) {
 		return false, nil
 	}
+	c.recall(r)
 	count.Add(1)
 	c.stats.inFlight.Add(1)
 	c.background.Add(1)
@@ -275,7 +288,8 @@ func (c *Coordinator) Owner() string { return c.owner }
 
 // Close takes up no more sagas and waits for those under way. When ctx ends
 // before they do, they are let go: calls are cut off, what is being written is
-// waited for, and others may take the sagas over at once. The store stays open.
+// waited for, and others may take the sagas over when the deadlines of those calls
+// have passed, as participants may be at work until then. The store stays open.
 // Closing twice is allowed.
 func (c *Coordinator) Close(ctx context.Context) {
 	c.mu.Lock()

@@ -17,6 +17,9 @@ type Counters struct {
 	PutOff      int64 // runs that ended with a branch undecided
 	Lost        int64 // runs that ended because another coordinator took over
 	StoreErrors int64 // calls of the store that failed and were tried again
+	// LostWrites counts how often the store was found not to have what it had
+	// acknowledged: it is less durable than it should be, or was set back.
+	LostWrites int64
 	// RefusedCompensations counts the answers of participants that refuse to undo
 	// what they did. Each is asked again, for ever: somebody must mend it.
 	RefusedCompensations int64
@@ -24,7 +27,7 @@ type Counters struct {
 }
 
 type counters struct {
-	submitted, refused, recovered, succeeded, failed, putOff, lost, storeErrors, refusedCompensations, inFlight atomic.Int64
+	submitted, refused, recovered, succeeded, failed, putOff, lost, storeErrors, lostWrites, refusedCompensations, inFlight atomic.Int64
 }
 
 func (c *counters) ended(s store.Status) {
@@ -47,6 +50,7 @@ func (c *Coordinator) Counters() Counters {
 		PutOff:      s.putOff.Load(),
 		Lost:        s.lost.Load(),
 		StoreErrors: s.storeErrors.Load(),
+		LostWrites:  s.lostWrites.Load(),
 
 		RefusedCompensations: s.refusedCompensations.Load(),
 		InFlight:             s.inFlight.Load(),

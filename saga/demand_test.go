@@ -243,3 +243,79 @@ func TestRun_PutOffAndAnswerLost_IsNotTakenForATakeover(t *testing.T) {
 		require.Equal(t, saga.Counters{Submitted: 1, PutOff: 1, StoreErrors: 1}, c.Counters())
 	})
 }
+
+// The saga is put off between the look of whoever demands and its write: nobody
+// runs it any more who could go on, and nobody wakes it but the one who demanded.
+func TestDemand_RacesWithPuttingOff_IsNotSleptOut(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		retention time.Duration
+		demand    func(ctx context.Context, c *saga.Coordinator, gid string) error
+		fails     bool // the demand, after its first write
+		calls     []string
+	}{
+		"abort":                             {time.Hour, abortIt, false, []string{"a0", "a1", "c1", "c0"}},
+		"abort, and once more":              {time.Hour, abortIt, true, []string{"a0", "a1", "c1", "c0"}},
+		"forced stop":                       {time.Hour, stopIt, false, []string{"a0", "a1"}},
+		"forced stop, nothing is kept":      {0, stopIt, false, []string{"a0", "a1"}},
+		"forced stop, and again, none kept": {0, stopIt, true, []string{"a0", "a1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				model := storetest.NewModel(tt.retention)
+				participants := blocking(store.Action(1))
+				answers := participants.answer
+				participants.answer = func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+					outcome, why := answers(ctx, c)
+					if c.Branch == store.Action(1) {
+						return saga.Ongoing, "not yet"
+					}
+					return outcome, why
+				}
+				cfg := unhurried()
+				cfg.RetryInterval = 24 * time.Hour
+				here := start(t, model, participants, cfg)
+				fails := false
+				elsewhere := start(t, &badWriter{model, func(ctx context.Context, changes []store.Change, to store.Applier) []error {
+					if fails {
+						return all(errCut, changes)
+					}
+					if record := mustGet(t, model, changes[0].Gid()); record.Status == store.StatusSubmitted && record.Owner != "" {
+						close(participants.goOn) // the run's write comes first
+						synctest.Wait()
+						require.Empty(t, mustGet(t, model, record.GID).Owner)
+						fails = tt.fails
+					}
+					return to.Apply(ctx, changes)
+				}}, participants, cfg)
+				s := newSaga(3)
+				told := runs(t, here, s)
+				<-participants.called
+				err := tt.demand(t.Context(), elsewhere, s.GID)
+				if tt.fails {
+					require.ErrorIs(t, err, errCut)
+					fails = false
+					err = tt.demand(t.Context(), elsewhere, s.GID)
+				}
+				require.NoError(t, err)
+				time.Sleep(time.Minute)
+				require.Equal(t, tt.calls, participants.of(s.GID))
+				if tt.retention > 0 {
+					require.Equal(t, store.StatusFailed, (<-told).result.Status)
+				} else {
+					_, err := model.Get(t.Context(), s.GID)
+					require.ErrorIs(t, err, store.ErrNotFound)
+				}
+			})
+		})
+	}
+}
+
+func abortIt(ctx context.Context, c *saga.Coordinator, gid string) error {
+	return c.Abort(ctx, gid, "now")
+}
+
+func stopIt(ctx context.Context, c *saga.Coordinator, gid string) error {
+	return c.ForceStop(ctx, gid, "now")
+}

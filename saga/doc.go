@@ -76,8 +76,17 @@
 //   - A saga belongs to one coordinator at a time. Whoever takes it over raises
 //     its epoch, and the store refuses the former owner's writes from then on.
 //     A call is only begun when it must end before the lease does. A process that
-//     is stopped just before it calls may still do so when it is continued, long
-//     after: participants need the barrier for that (package barrier).
+//     is stopped between its last look at the clock and the request may still send
+//     it when it is continued, long after: participants need the barrier for that
+//     (package barrier). A clock that stops while the whole machine is suspended,
+//     as Linux' monotonic one does, makes a lease look longer than it is; the
+//     barrier is for that, too.
+//   - An action is not compensated while it may be at work. Without an answer it
+//     may be until the deadline of its call, whoever takes the saga over and
+//     whether or not its connection was cut. What was never sent is not at work.
+//   - Once a coordinator knows that a saga is aborting it calls no action of it
+//     any more, whatever the store says later: what the store has lost it writes
+//     again.
 //   - A branch may be called more than once, after a crash or a lost answer; at
 //     most one call per crash and branch under way. Participants must be
 //     idempotent.

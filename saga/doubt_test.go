@@ -223,7 +223,7 @@ func TestRun_GoneAfterTheLease_IsNotTakenForOurEnd(t *testing.T) {
 		require.EqualValues(t, 1, b.Counters().Failed)
 		away.Store(false)
 		got := <-told
-		require.ErrorIs(t, got.err, store.ErrNotFound, "%v", got.result)
+		require.ErrorIs(t, got.err, saga.ErrEndUnknown, "%v", got.result)
 		require.EqualValues(t, 1, settled(t, a).Lost)
 	})
 }
@@ -248,7 +248,7 @@ func TestRun_StoreIsWiped_IsNotTakenForOurEnd(t *testing.T) {
 		<-branches.called
 		wiped.Store(true)
 		close(branches.goOn)
-		require.ErrorIs(t, <-told, store.ErrNotFound)
+		require.ErrorIs(t, <-told, saga.ErrEndUnknown)
 		require.Zero(t, settled(t, c).Succeeded)
 	})
 }

@@ -30,3 +30,18 @@ func AtOnce(all, body int) (n int) {
 		n++
 	}
 }
+
+// CallUnder calls a branch in a run whose lease ends then, as after a process was
+// stopped between its last look at the lease and the call.
+func CallUnder(c *Coordinator, s *Saga, b store.Branch, lease time.Time) Event {
+	r := &run{saga: s}
+	r.calls.ctx = c.ctx
+	return c.call(r, b, time.Time{}, lease).Event
+}
+
+// RegistrySize is how many sagas a coordinator keeps in mind, running or waited for.
+func RegistrySize(c *Coordinator) int {
+	c.sagas.mu.Lock()
+	defer c.sagas.mu.Unlock()
+	return len(c.sagas.sagas)
+}

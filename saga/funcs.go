@@ -56,7 +56,7 @@ func (f *Funcs) Check(url string) error {
 	}
 }
 
-// Call implements Caller.
+// Call implements Caller. A function that has returned is not at work any more.
 func (f *Funcs) Call(ctx context.Context, c Call) (outcome Outcome, why string) {
 	name, ok := strings.CutPrefix(c.URL, funcScheme)
 	if !ok && f.next != nil {
@@ -64,11 +64,11 @@ func (f *Funcs) Call(ctx context.Context, c Call) (outcome Outcome, why string) 
 	}
 	fn := f.funcs[name]
 	if fn == nil {
-		return Unknown, fmt.Sprintf("no function %q in this process", c.URL)
+		return Ended, fmt.Sprintf("no function %q in this process", c.URL)
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			outcome, why = Unknown, fmt.Sprintf("panic: %v", p)
+			outcome, why = Ended, fmt.Sprintf("panic: %v", p)
 		}
 	}()
 	switch err := fn(ctx, c); {
@@ -79,6 +79,6 @@ func (f *Funcs) Call(ctx context.Context, c Call) (outcome Outcome, why string) 
 	case errors.Is(err, ErrOngoing):
 		return Ongoing, err.Error()
 	default:
-		return Unknown, err.Error()
+		return Ended, err.Error()
 	}
 }

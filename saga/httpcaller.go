@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -107,11 +108,15 @@ func (h *HTTPCaller) Check(raw string) error {
 func (h *HTTPCaller) Call(ctx context.Context, c Call) (Outcome, string) {
 	request, err := newRequest(ctx, c)
 	if err != nil {
-		return Unknown, withoutURL(err).Error()
+		return Ended, withoutURL(err).Error()
 	}
 	response, err := h.client.Do(request)
 	if err != nil {
-		return Unknown, fmt.Sprintf("%s %s: %v", request.Method, RedactURL(c.URL), withoutURL(err))
+		why := fmt.Sprintf("%s %s: %v", request.Method, RedactURL(c.URL), withoutURL(err))
+		if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
+			return Ended, why // it was never sent
+		}
+		return Unknown, why
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
@@ -122,6 +127,9 @@ func (h *HTTPCaller) Call(ctx context.Context, c Call) (Outcome, string) {
 		return Unknown, fmt.Sprintf("%s: cannot read an answer with Content-Encoding %q", response.Status, coding)
 	}
 	outcome := meaning(response.StatusCode, body)
+	if outcome == Unknown && response.StatusCode != http.StatusBadGateway && response.StatusCode != http.StatusGatewayTimeout {
+		outcome = Ended // it has answered; from a gateway that says nothing of who is behind it
+	}
 	if outcome == Succeeded {
 		return outcome, ""
 	}

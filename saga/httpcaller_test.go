@@ -75,15 +75,17 @@ func TestHTTPCaller_Answers(t *testing.T) {
 		{409, "ONGOING", saga.Ongoing},
 		{425, "", saga.Ongoing},
 		{425, "FAILURE", saga.Ongoing},
-		{500, "", saga.Unknown},
+		{500, "", saga.Ended},
 		{500, "FAILURE", saga.Failed},
 		{500, "ONGOING", saga.Ongoing},
-		{503, "SUCCESS", saga.Unknown},
-		{400, "", saga.Unknown},
-		{404, "", saga.Unknown},
-		{301, "", saga.Unknown},
-		{307, "", saga.Unknown},
-		{304, "", saga.Unknown},
+		{503, "SUCCESS", saga.Ended},
+		{400, "", saga.Ended},
+		{404, "", saga.Ended},
+		{301, "", saga.Ended},
+		{307, "", saga.Ended},
+		{304, "", saga.Ended},
+		{502, "", saga.Unknown}, // a gateway speaks: who is behind it may be at work
+		{504, "", saga.Unknown},
 	} {
 		status, body = tt.status, tt.body
 		outcome, reason := h.Call(within(t, 5*time.Second), saga.Call{GID: "g", URL: server.URL, Payload: "{}"})
@@ -163,7 +165,7 @@ func TestHTTPCaller_Redirect_IsNotFollowed(t *testing.T) {
 	})
 	for _, payload := range []string{"", "{}"} {
 		outcome, reason := newHTTPCaller(t).Call(within(t, 5*time.Second), saga.Call{GID: "g", URL: server.URL, Payload: payload})
-		require.Equal(t, saga.Unknown, outcome)
+		require.Equal(t, saga.Ended, outcome)
 		require.Contains(t, reason, "307")
 	}
 	require.Zero(t, followed.Load())
@@ -290,12 +292,12 @@ func TestHTTPCaller_NoAnswerInTime_IsUnknown(t *testing.T) {
 	}
 }
 
-func TestHTTPCaller_NobodyListens_IsUnknown(t *testing.T) {
+func TestHTTPCaller_NobodyListens_HasEnded(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
 	outcome, reason := newHTTPCaller(t).Call(within(t, 5*time.Second), saga.Call{GID: "g", URL: server.URL})
-	require.Equal(t, saga.Unknown, outcome)
+	require.Equal(t, saga.Ended, outcome)
 	require.Contains(t, reason, "refused")
 }
 
@@ -355,7 +357,7 @@ func TestHTTPCaller_AddressOffTheList_IsNeverDialled(t *testing.T) {
 		require.ErrorContains(t, h.Check(url), "allow-list", url)
 		began := time.Now()
 		outcome, reason := h.Call(within(t, 5*time.Second), saga.Call{GID: "g", URL: url}) // as if its name had resolved to it
-		require.Equal(t, saga.Unknown, outcome, url)
+		require.Equal(t, saga.Ended, outcome, url)
 		require.Contains(t, reason, "allow-list", url)
 		require.Less(t, time.Since(began), time.Second, url)
 	}
@@ -448,7 +450,7 @@ func TestHTTPCaller_ListedPort_OpensNoOther(t *testing.T) {
 			require.Equal(t, saga.Succeeded, outcome, "%s: %s", where, reason)
 			continue
 		}
-		require.Equal(t, saga.Unknown, outcome, where)
+		require.Equal(t, saga.Ended, outcome, where)
 		require.Contains(t, reason, "allow-list", where)
 		require.Equal(t, before, called.Load(), where)
 		if !strings.Contains(tt.url, "localhost") { // a name is judged when it is dialled

@@ -20,7 +20,11 @@ type State struct {
 
 	Aborted string // why it was aborted; for people
 	Held    string // what last held it up; for people
-	Forced  bool   // stopped by force: what it left undone stays so
+	// Busy is for how long an action that was called, and has not answered, may be
+	// at work at most, from when this is written; or from when it is read, as
+	// nobody knows how long ago that was.
+	Busy   time.Duration
+	Forced bool // stopped by force: what it left undone stays so
 }
 
 // Hold is a branch that has been called and did not decide.
@@ -41,6 +45,9 @@ const (
 	Failed            // refused, for good
 	Ongoing           // not decided yet: ask again
 	Unknown           // no answer, or none that can be understood: ask again
+	// Ended is Unknown, and the branch is not at work: it was never reached, or has
+	// returned. A Caller says it; what is observed and decided on is Unknown.
+	Ended
 )
 
 // Event is what happened to a saga: a branch answered, or, with an Outcome of
@@ -146,9 +153,10 @@ func (d *Decision) hold(h Hold, why string) {
 func (d *Decision) settle(p *Plan) {
 	s := &d.State
 	var left bool
-	if s.Status == store.StatusSubmitted {
+	switch {
+	case s.Status == store.StatusSubmitted:
 		left = d.callActions(p)
-	} else {
+	case !s.Forced:
 		left = d.callCompensations(p)
 	}
 	switch {

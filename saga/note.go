@@ -13,6 +13,7 @@ import (
 type note struct {
 	Aborted string   `json:"aborted,omitempty"`
 	Held    string   `json:"held,omitempty"`
+	Busy    int      `json:"busy,omitempty"`  // ms
 	Holds   [][3]int `json:"holds,omitempty"` // branch, tries, ms to wait
 	Forced  bool     `json:"forced,omitempty"`
 }
@@ -20,7 +21,7 @@ type note struct {
 // note fits into store.MaxNoteBytes: reasons are short (see reason), and a hold
 // is at most 25 bytes.
 func (s State) note() string {
-	n := note{Aborted: s.Aborted, Held: s.Held, Forced: s.Forced}
+	n := note{Aborted: s.Aborted, Held: s.Held, Forced: s.Forced, Busy: int(s.Busy.Milliseconds())}
 	for _, h := range s.Holds {
 		n.Holds = append(n.Holds, [3]int{int(h.Branch), h.Tries, int(h.Wait.Milliseconds())})
 	}
@@ -41,7 +42,7 @@ func (s *State) readNote(text string) error {
 	if err := json.Unmarshal([]byte(text), &n); err != nil {
 		return fmt.Errorf("note: %w", err)
 	}
-	s.Aborted, s.Held, s.Forced = n.Aborted, n.Held, n.Forced
+	s.Aborted, s.Held, s.Forced, s.Busy = n.Aborted, n.Held, n.Forced, time.Duration(n.Busy)*time.Millisecond
 	for _, h := range n.Holds {
 		s.Holds = append(s.Holds, Hold{Branch: store.Branch(h[0]), Tries: h[1], Wait: time.Duration(h[2]) * time.Millisecond})
 	}

@@ -13,7 +13,7 @@ type registry struct {
 
 type entry struct {
 	run     *run // nil if it does not run here
-	waiters []chan Result
+	waiters []chan end
 }
 
 func newRegistry() registry { return registry{sagas: make(map[string]*entry)} }
@@ -52,15 +52,20 @@ func (g *registry) look(gid string) {
 	}
 }
 
-// end is begin's counterpart. If the saga has ended, all who wait are told.
+// end is begin's counterpart. If the saga has ended, or is gone, all who wait are
+// told.
 func (g *registry) end(r *run) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e := g.entry(r.saga.GID)
 	e.run = nil
-	if r.state.Status.Final() {
+	if r.gone != nil || r.state.Status.Final() {
+		told := end{err: r.gone}
+		if r.gone == nil {
+			told.result = resultOf(r.state)
+		}
 		for _, w := range e.waiters {
-			w <- resultOf(r.state)
+			w <- told
 		}
 		e.waiters = nil
 	}
@@ -68,8 +73,8 @@ func (g *registry) end(r *run) {
 }
 
 // wait gives a channel that receives the result if the saga ends here.
-func (g *registry) wait(gid string) chan Result {
-	w := make(chan Result, 1)
+func (g *registry) wait(gid string) chan end {
+	w := make(chan end, 1)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e := g.entry(gid)
@@ -78,7 +83,7 @@ func (g *registry) wait(gid string) chan Result {
 }
 
 // forget is wait's counterpart.
-func (g *registry) forget(gid string, w chan Result) {
+func (g *registry) forget(gid string, w chan end) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if e, ok := g.sagas[gid]; ok {

@@ -21,6 +21,7 @@ type run struct {
 
 	events []Event // that happened since state was written
 	failed error   // what became of the first attempt to write what they lead to; nil: there was none
+	gone   error   // the saga is not in the store any more; nil: it is
 
 	looked chan struct{} // of one: somebody else has changed the saga
 	calls  calls
@@ -32,6 +33,9 @@ func (c *Coordinator) newRun(s *Saga, epoch uint32, state State, leased time.Tim
 	r := &run{
 		saga: s, plan: s.plan(&c.cfg), epoch: epoch, state: state,
 		until: leased.Add(c.cfg.Lease), looked: make(chan struct{}, 1),
+	}
+	if state.Busy > 0 {
+		r.calls.busy = leased.Add(state.Busy)
 	}
 	if s.Timeout > 0 {
 		r.abortAt = leased.Add(s.Timeout - age)
@@ -97,8 +101,8 @@ func (c *Coordinator) next(r *run, events []Event) ([]Event, error) {
 		timedOut = timer.C
 	}
 	select {
-	case e := <-r.calls.answers:
-		events = r.calls.more(append(events, e))
+	case a := <-r.calls.answers:
+		events = r.calls.more(append(events, r.calls.take(a)))
 	case <-timedOut:
 		events = append(events, timeout(r.saga))
 	case <-r.looked:
@@ -123,22 +127,31 @@ func (c *Coordinator) look(r *run) error {
 	if err != nil {
 		return nil // the next write will find out
 	}
-	if record.Epoch == r.epoch && record.Owner == c.owner && record.Status != r.state.Status {
-		return r.adopt(record, r.state.Calling)
+	if record.Epoch == r.epoch && record.Owner == c.owner && record.Status != r.state.Status && !r.lacks(record) {
+		return c.adopt(r, record, r.state.Calling)
 	}
-	return nil
+	return nil // what the store lacks the next write finds out
 }
 
 // adopt moves the run to where somebody else has moved the saga under our own
 // epoch: to aborting, or to its end. Branches under way stay so.
-func (r *run) adopt(record store.Record, calling []store.Branch) error {
+func (c *Coordinator) adopt(r *run, record store.Record, calling []store.Branch) error {
 	info, err := Read(record)
 	if err != nil {
 		return err
 	}
 	info.State.Calling = calling
-	r.state = info.State
+	c.move(r, info.State)
 	return nil
+}
+
+// move has the run know what is written. Of an abort this process knows also when
+// the run is over.
+func (c *Coordinator) move(r *run, to State) {
+	if r.state.Status == store.StatusSubmitted && (to.Status == store.StatusAborting || to.Status == store.StatusFailed) {
+		c.aborts.add(r.saga.GID, to, c.store.Retention())
+	}
+	r.state = to
 }
 
 // renew makes sure that the lease outlasts the calls to come, and that there are
@@ -149,6 +162,9 @@ func (c *Coordinator) renew(r *run, calls []store.Branch) error {
 		if r.saga.url(b) != "" {
 			longest = max(longest, c.limit(r.saga, b))
 		}
+	}
+	if len(calls) > 0 && calls[0].IsCompensation() { // they are of one kind
+		longest += r.calls.left() // for which they wait
 	}
 	// Again if need be: while the store is away the new lease ends, too.
 	for time.Until(r.until) <= longest+c.cfg.Lease/10 {
@@ -198,6 +214,7 @@ func (r *run) transition(d *Decision) *store.Transition {
 // write makes a decision durable and moves the run to it.
 func (c *Coordinator) write(r *run, d *Decision) error {
 	if d.Change {
+		d.State.Busy = r.calls.left()
 		t := r.transition(d)
 		before := d.State
 		before.Calling = withoutAll(d.State.Calling, d.Calls)
@@ -205,7 +222,10 @@ func (c *Coordinator) write(r *run, d *Decision) error {
 			return err
 		}
 	}
-	r.state = d.State
+	if r.state.Status == store.StatusAborting {
+		d.State.Aborted = r.state.Aborted // to which persist may have added
+	}
+	c.move(r, d.State)
 	return nil
 }
 
@@ -244,13 +264,29 @@ func (c *Coordinator) persist(r *run, t *store.Transition, want State) error {
 			}
 		}
 		record, err := c.store.Get(c.ctx, t.GID)
+		if err == nil && r.lacks(record) {
+			if failure = c.restore(r, record); failure != nil {
+				continue
+			}
+			if record.Epoch == t.Epoch && record.Owner == c.owner {
+				if r.state.Status == store.StatusAborting && t.Note != "" {
+					want.Aborted = r.state.Aborted
+					again := *t // which may still be on its way
+					again.Note = want.note()
+					t = &again
+				}
+				failure = c.commit.Apply(context.Background(), t)
+				continue
+			}
+		}
 		switch {
 		case c.ctx.Err() != nil:
 			return c.ctx.Err()
-		case errors.Is(err, store.ErrNotFound) && t.To.Final() && unsure && time.Now().Before(r.until):
-			return nil // it is not kept, and nobody else can have ended it under our lease
+		case errors.Is(err, store.ErrNotFound) && t.To.Final() && unsure && c.store.Retention() == 0 && time.Now().Before(r.until):
+			return nil // it is not kept, and nobody else ends it under our lease; see ForceStop
 		case errors.Is(err, store.ErrNotFound):
-			return fmt.Errorf("%w: it is gone", errTakenOver)
+			r.gone = c.gone(r, t, unsure, err)
+			return r.gone
 		case err != nil:
 			failure = err
 			continue
@@ -265,7 +301,7 @@ func (c *Coordinator) persist(r *run, t *store.Transition, want State) error {
 		case record.Status == want.Status && record.Marks == want.Marks && t.Due == 0:
 			return nil // under our epoch nobody else marks, or wants the same
 		case record.Status != t.From:
-			if err := r.adopt(record, want.Calling); err != nil {
+			if err := c.adopt(r, record, want.Calling); err != nil {
 				return err
 			}
 			return errDemanded
@@ -281,7 +317,11 @@ func (c *Coordinator) persist(r *run, t *store.Transition, want State) error {
 func (c *Coordinator) leave(r *run, why error) {
 	r.calls.stop()
 	if c.ctx.Err() != nil { // we are told to stop
-		c.handBack(r, atOnce)
+		due := time.Duration(atOnce)
+		if cut := time.Until(r.calls.after); cut > 0 {
+			due = upToMillis(cut)
+		}
+		c.handBack(r, due)
 		return
 	}
 	c.stats.lost.Add(1)
@@ -291,12 +331,17 @@ func (c *Coordinator) leave(r *run, why error) {
 // atOnce is the due time, as in store.Transition, of what anyone may claim now.
 const atOnce = -1
 
-// handBack lets others take over the saga before the lease ends. If it fails
-// they will when it does.
+// handBack lets others take over the saga before the lease ends, when it is due:
+// not while a branch may be at work whose call was cut off. If it fails they will
+// when the lease ends.
 func (c *Coordinator) handBack(r *run, due time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = c.commit.Apply(ctx, &store.Transition{
+	t := &store.Transition{
 		GID: r.saga.GID, Epoch: r.epoch, From: r.state.Status, To: r.state.Status, Due: due, Release: true,
-	})
+	}
+	if r.state.Busy = r.calls.left(); r.state.Busy > 0 { // for whoever is asked to abort it before it is due
+		t.Note = r.state.note()
+	}
+	_ = c.commit.Apply(ctx, t)
 }

@@ -67,7 +67,8 @@ type simulated struct {
 	last      store.Record // as last seen
 	aborted   bool         // on demand, and whoever demanded it was told so
 	calls     []string
-	under     map[store.Branch]bool // of calls, those under way
+	under     map[store.Branch]bool      // of calls, those under way
+	busy      map[store.Branch]time.Time // of calls that nobody listens to any more, until when
 	begun     map[store.Branch]bool
 	succeeded map[store.Branch]bool
 	refused   map[store.Branch]bool
@@ -169,7 +170,7 @@ func (s *simulation) submit(to *node) {
 	switch {
 	case mine:
 		known = &simulated{
-			saga: next, under: map[store.Branch]bool{}, begun: map[store.Branch]bool{},
+			saga: next, under: map[store.Branch]bool{}, busy: map[store.Branch]time.Time{}, begun: map[store.Branch]bool{},
 			succeeded: map[store.Branch]bool{}, refused: map[store.Branch]bool{},
 		}
 		for i, step := range next.Steps {
@@ -270,6 +271,7 @@ func (n *node) Call(ctx context.Context, c saga.Call) (saga.Outcome, string) {
 	err := sleep(ctx, slow)
 	s.mu.Lock()
 	delete(one.under, c.Branch)
+	one.busy[c.Branch], _ = ctx.Deadline()
 	outcome := s.decides(one, c.Branch)
 	if !s.calm && s.random.IntN(20) == 0 {
 		err = errCut
@@ -277,6 +279,14 @@ func (n *node) Call(ctx context.Context, c saga.Call) (saga.Outcome, string) {
 	s.mu.Unlock()
 	if back := n.pass(ctx); err != nil || back != nil {
 		return saga.Unknown, fmt.Sprint(err, back)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if outcome == saga.Unknown && s.random.IntN(2) == 0 {
+		outcome = saga.Ended
+	}
+	if outcome != saga.Unknown {
+		delete(one.busy, c.Branch)
 	}
 	return outcome, "said so"
 }
@@ -317,6 +327,9 @@ func (s *simulation) begins(n *node, one *simulated, c saga.Call) {
 	one.undone = true
 	if one.under[store.Action(i)] {
 		s.fail("%s: a step is undone while it is being done: %v", c.GID, one.calls)
+	}
+	if left := time.Until(one.busy[store.Action(i)]); left > 0 {
+		s.fail("%s: a step is undone when it may be being done for another %v: %v", c.GID, left, one.calls)
 	}
 	for later := range one.saga.Steps {
 		if slices.Contains(one.before(later), i) && one.begun[store.Action(later)] && !one.succeeded[store.Compensation(later)] {

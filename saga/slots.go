@@ -144,13 +144,6 @@ func (s *slots) free(c *claimed) {
 	}
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // participants are the hosts that the saga calls next, each once.
 func (r *run) participants() (hosts []string) {
 	var events []Event

@@ -215,10 +215,15 @@ func mustGet(t *testing.T, s store.Store, gid string) store.Record {
 // until polls until cond holds.
 func until(t *testing.T, what string, cond func() bool) {
 	t.Helper()
+	untilWithin(t, patience, what, cond)
+}
+
+func untilWithin(t *testing.T, limit time.Duration, what string, cond func() bool) {
+	t.Helper()
 	poll := time.NewTicker(2 * time.Millisecond)
 	defer poll.Stop()
-	for deadline := time.Now().Add(patience); !cond(); <-poll.C {
-		require.True(t, time.Now().Before(deadline), "not within %v: %s", patience, what)
+	for deadline := time.Now().Add(limit); !cond(); <-poll.C {
+		require.True(t, time.Now().Before(deadline), "not within %v: %s", limit, what)
 	}
 }
 

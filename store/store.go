@@ -34,6 +34,9 @@ type Store interface {
 	// claimed all the same.
 	ClaimDue(ctx context.Context, owner string, lease time.Duration, limit int) ([]Record, error)
 
+	// Retention is how long the store keeps a finished saga; 0: not at all.
+	Retention() time.Duration
+
 	// Stats counts the unfinished sagas.
 	Stats(ctx context.Context) (Stats, error)
 

@@ -58,6 +58,8 @@ func (a *API) run(c *gin.Context, s *saga.Saga, arrived time.Time) {
 		succeed(c)
 	case err == nil:
 		answer(c, http.StatusConflict, result{Result: resultFailure, Message: ended.Reason})
+	case errors.Is(err, saga.ErrEndUnknown):
+		answer(c, http.StatusInternalServerError, result{Message: err.Error()})
 	case errors.Is(err, store.ErrNotFound):
 		// Not of this request: it is there, or was when it ended.
 		answer(c, http.StatusInternalServerError, result{Message: "the saga has ended, but how is not kept by the store"})

@@ -5,12 +5,16 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strconv"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"sagabench/internal/filesystem"
 	"sagabench/store"
 )
+
+// Retention implements store.Store.
+func (s *Store) Retention() time.Duration { return s.cfg.Retention }
 
 // Settings implements store.Store.
 func (s *Store) Settings(ctx context.Context) (store.Settings, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -13,6 +14,9 @@ import (
 // unreadable stands for a setting that the server does not let us read, as
 // managed ones do not.
 const unreadable = "unreadable"
+
+// Retention implements store.Store.
+func (s *Store) Retention() time.Duration { return s.cfg.Retention }
 
 // Settings implements store.Store. Where CONFIG is refused it goes by what INFO
 // says, and takes the lower class.

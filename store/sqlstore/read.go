@@ -143,6 +143,9 @@ func (s *Store) count(db *gorm.DB) *gorm.DB {
 		Select("COUNT(*) AS unfinished, COUNT(CASE WHEN due <= " + s.dialect.now() + " THEN 1 END) AS due")
 }
 
+// Retention implements store.Store.
+func (s *Store) Retention() time.Duration { return s.cfg.Retention }
+
 // Settings implements store.Store.
 func (s *Store) Settings(ctx context.Context) (store.Settings, error) {
 	if err := s.enter(ctx); err != nil {

@@ -223,6 +223,9 @@ func (m *Model) Stats(ctx context.Context) (store.Stats, error) {
 	return s, nil
 }
 
+// Retention implements store.Store.
+func (m *Model) Retention() time.Duration { return m.retention }
+
 // Settings implements store.Store.
 func (m *Model) Settings(ctx context.Context) (store.Settings, error) {
 	m.mu.Lock()
@@ -278,3 +281,25 @@ func (e *entry) record() store.Record {
 
 // now is the model's clock, to the millisecond.
 func now() time.Time { return time.UnixMilli(time.Now().UnixMilli()) }
+
+// Snapshot remembers all that m holds. Restore takes m back to it, as a crash or
+// a failover does to a store that acknowledges what it has not made durable.
+func (m *Model) Snapshot() (restore func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	held := m.copies()
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.sagas = (&Model{sagas: held}).copies()
+	}
+}
+
+func (m *Model) copies() map[string]*entry {
+	all := make(map[string]*entry, len(m.sagas))
+	for gid, e := range m.sagas {
+		c := *e
+		all[gid] = &c
+	}
+	return all
+}

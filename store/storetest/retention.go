@@ -20,6 +20,7 @@ func retentionTests() []test {
 }
 
 func retentionKeeps(f *fixture) {
+	require.Equal(f.t, long, f.store.Retention())
 	f.must(create("a"), create("b"))
 	f.must(
 		move(submitted("a"), store.StatusSucceeded, mark(0, store.MarkSucceeded), mark(2, store.MarkSucceeded)),
@@ -59,6 +60,7 @@ func retentionEnds(f *fixture) {
 }
 
 func retentionOfZero(f *fixture) {
+	require.Zero(f.t, f.store.Retention())
 	f.must(create("a"), create("b"), create("c"), create("d"))
 	f.must(move(submitted("b"), store.StatusAborting))
 	f.must(

@@ -77,6 +77,8 @@ func (s *Server) metricsHandler(st store.Store) http.Handler {
 			func() int64 { return c.Counters().RefusedCompensations }),
 		counter("sagabench_store_errors_total", "Calls of the store that failed and were tried again.", nil,
 			func() int64 { return c.Counters().StoreErrors }),
+		counter("sagabench_store_lost_writes_total", "Times the store was found not to have what it had acknowledged.", nil,
+			func() int64 { return c.Counters().LostWrites }),
 		counter("sagabench_requests_refused_total", "Requests without the token, or brought by a page of another site.", nil,
 			s.guard.refused.Load),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{

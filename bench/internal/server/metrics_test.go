@@ -80,6 +80,7 @@ func TestMetrics_CountWhatHappened(t *testing.T) {
 			"sagabench_sagas_recovered_total":                    0,
 			"sagabench_sagas_put_off_total":                      0,
 			"sagabench_sagas_lost_total":                         0,
+			"sagabench_store_lost_writes_total":                  0,
 			"sagabench_compensations_refused_total":              0,
 			"sagabench_requests_refused_total":                   0,
 			"sagabench_sagas_refused_total":                      0,

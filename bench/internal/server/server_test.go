@@ -108,11 +108,12 @@ func TestRun_LetsGoWhatOutlastsTheGrace(t *testing.T) {
 	h := hold(testkit.OpenPebble(t))
 	at := start(t, h, func(c *Config, d *Deps) {
 		c.Grace = 50 * time.Millisecond
-		d.Saga.Commit.Timeout = 100 * time.Millisecond
+		d.Saga.Commit.Timeout = time.Hour // so that nothing else ends the request
 	})
 	done := at.async(h, "/bench/saga")
 	at.stop()
 	r := <-done
+	close(h.release)
 	require.Equal(t, http.StatusServiceUnavailable, r.status, r.body)
 	require.NotEmpty(t, r.reply(t).GID)
 	require.Contains(t, r.reply(t).Message, errStopped.Error())
