@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"fmt"
 	"sync"
 )
 
@@ -64,7 +65,10 @@ func (s *Store) runFlushes() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeout)
-		f.err = s.persist(ctx, func() error { return s.dialect.flush(s.db.WithContext(ctx)) })
+		err := s.persist(ctx, func() error { return s.dialect.flush(s.db.WithContext(ctx)) })
+		if err != nil { // its text only: a lock it waited for is none of the caller's
+			f.err = fmt.Errorf("wait for the log: %v", err)
+		}
 		cancel()
 		close(f.done)
 	}

@@ -63,7 +63,7 @@ func TestAwaitFlush_IsSharedByThoseWhoCameBeforeItBegan(t *testing.T) {
 		require.Len(t, answers, 21)
 		require.NoError(t, <-answers)
 		for range 20 {
-			require.EqualError(t, <-answers, "no")
+			require.EqualError(t, <-answers, "wait for the log: no")
 		}
 		require.Equal(t, 2, d.flushes)
 	})
