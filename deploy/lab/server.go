@@ -113,7 +113,7 @@ func (s *Server) start(ctx context.Context) error {
 	cfg := s.engine.command(s.dir, s.port)
 	cfg.User = s.engine.account
 	if s.engine.slowSync {
-		cfg.Env = slowSyncEnv(s.dir)
+		cfg.Env = slowSyncEnv(s.dir, s.engine.account)
 	}
 	process, err := StartProcess(ctx, cfg)
 	if err == nil {

@@ -83,9 +83,13 @@ func buildSlowSync(ctx context.Context, dir string) error {
 	return writeDelay(dir, 0)
 }
 
-// slowSyncEnv is the environment of a server with the library.
-func slowSyncEnv(dir string) []string {
-	return append(os.Environ(),
+// slowSyncEnv is the environment of a server that runs with the library as account.
+func slowSyncEnv(dir, account string) []string {
+	env := environment(account)
+	if env == nil {
+		env = os.Environ()
+	}
+	return append(env,
 		"LD_PRELOAD="+filepath.Join(dir, slowSyncLibrary),
 		"LAB_SYNC_DELAY="+filepath.Join(dir, slowSyncDelay),
 		"LAB_SYNC_HELD="+filepath.Join(dir, slowSyncHeld))
