@@ -26,6 +26,7 @@ redis-server redis-server redis
 mariadbd|mysqld mariadb-server mariadb
 postgres postgresql postgresql@17
 chromium chromium chromium
+cc|gcc gcc gcc
 END
 [ -n "$missing" ] || exit 0
 

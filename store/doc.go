@@ -34,7 +34,8 @@
 //
 //   - Atomic: a change is applied whole or not at all.
 //   - Durable: when its error is nil the change survives whatever the store's
-//     [Durability] class says it survives.
+//     [Durability] class says it survives. With D3 or above, the same is true of
+//     what a reader is shown, and of what a refusal rests on.
 //   - Fenced: a [Transition] is refused with [ErrConflict] unless the saga has
 //     exactly the epoch and the status that the transition expects. ClaimDue
 //     raises the epoch, so whoever held the saga before can write no more.

@@ -13,13 +13,15 @@ type Store interface {
 
 	// Get reads one saga. It sees every change acknowledged before the call. Of
 	// a gid that is not there the error is ErrNotFound, of one that cannot be
-	// ErrInvalid.
+	// ErrInvalid. With a class of D3 or above, it returns nothing that a crash of
+	// the server could undo.
 	Get(ctx context.Context, gid string) (Record, error)
 
 	// List reads a page of the sagas that match. Sagas that are neither
 	// created, changed nor dropped while the pages are read appear at least
 	// once, in no promised order; others may be missed. A record that cannot be
-	// read is left out; Verify names it.
+	// read is left out; Verify names it. With a class of D3 or above, it returns
+	// nothing that a crash of the server could undo.
 	List(ctx context.Context, query Query) (Page, error)
 
 	// ClaimDue takes over up to limit unfinished sagas whose due time has

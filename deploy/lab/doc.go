@@ -20,6 +20,9 @@
 // contributes its command line and its own way of saying that it is ready.
 // Below it, [StartProcess] runs any program under the same rules.
 //
+// For tests of what a slow disk and a crash do, [Server.SlowSync] delays the syncs
+// of a server, and [Server.Kill] ends it as a crash would.
+//
 // Installing the binaries is left to the user (make deps); [ErrNotInstalled]
 // says how. The content of a server is its client's affair.
 package lab

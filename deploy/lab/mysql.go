@@ -31,6 +31,10 @@ type MySQLConfig struct {
 	// that Stop removes. When root starts the server, Dir goes to the account
 	// that runs it. The password is in a file beside Dir, Dir.secret.
 	Dir string
+
+	// SlowSync lets Server.SlowSync delay the server's syncs. It takes Linux and a
+	// C compiler.
+	SlowSync bool
 }
 
 // MySQLServersVariable names the environment variable that lists further MariaDB
@@ -87,7 +91,7 @@ func StartMySQL(ctx context.Context, cfg MySQLConfig) (*Server, error) {
 
 	password := newPassword()
 
-	e := engine{host: dialHost(settings["bind_address"]), port: port, account: account}
+	e := engine{host: dialHost(settings["bind_address"]), port: port, account: account, slowSync: cfg.SlowSync}
 	e.url = func(addr string) string { return "mysql://root:" + password + "@" + addr + "/" }
 	e.dsn = func(addr, database string) string { return "root:" + password + "@tcp(" + addr + ")/" + database }
 	e.prepare = func(ctx context.Context, dir string) error {

@@ -27,6 +27,10 @@ type PostgresConfig struct {
 	// that Stop removes. When root starts the server, Dir goes to the account
 	// that runs it. The password is in a file beside Dir, Dir.secret.
 	Dir string
+
+	// SlowSync lets Server.SlowSync delay the server's syncs. It takes Linux and a
+	// C compiler.
+	SlowSync bool
 }
 
 // StartPostgres starts a PostgreSQL server and waits until it answers. It lets
@@ -56,7 +60,7 @@ func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Server, error) {
 
 	password := newPassword()
 
-	e := engine{host: dialHost(settings["listen_addresses"]), port: port, account: account}
+	e := engine{host: dialHost(settings["listen_addresses"]), port: port, account: account, slowSync: cfg.SlowSync}
 	e.dsn = func(addr, database string) string {
 		u := url.URL{Scheme: "postgres", User: url.UserPassword("postgres", password), Host: addr, RawQuery: "sslmode=disable"}
 		return u.JoinPath(cmp.Or(database, "postgres")).String()

@@ -24,6 +24,10 @@ type RedisConfig struct {
 	// Dir is where Redis keeps its files; it is made when it does not exist.
 	// Empty: a temporary directory that Stop removes.
 	Dir string
+
+	// SlowSync lets Server.SlowSync delay the server's syncs. It takes Linux and a
+	// C compiler.
+	SlowSync bool
 }
 
 // RedisServersVariable names the environment variable that lists further Redis
@@ -69,7 +73,7 @@ func StartRedis(ctx context.Context, cfg RedisConfig) (*Server, error) {
 	password, passwordOf := settings["requirepass"], 0 // a port
 	random := password == ""
 
-	e := engine{host: dialHost(settings["bind"]), port: port, account: account}
+	e := engine{host: dialHost(settings["bind"]), port: port, account: account, slowSync: cfg.SlowSync}
 	e.url = func(addr string) string {
 		u := url.URL{Scheme: "redis", User: url.UserPassword("", password), Host: addr}
 		return u.String()

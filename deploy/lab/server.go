@@ -33,6 +33,8 @@ type engine struct {
 	command func(dir string, port int) ProcessConfig
 	url     func(addr string) string
 	dsn     func(addr, database string) string // nil: url
+
+	slowSync bool // see Server.SlowSync
 }
 
 const (
@@ -92,12 +94,17 @@ func (s *Server) prepare(ctx context.Context) error {
 			return fmt.Errorf("prepare a directory for the server: %w", err)
 		}
 	}
-	if s.engine.prepare == nil {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	return s.engine.prepare(ctx, s.dir)
+	if s.engine.prepare != nil {
+		if err := s.engine.prepare(ctx, s.dir); err != nil {
+			return err
+		}
+	}
+	if s.engine.slowSync {
+		return buildSlowSync(ctx, s.dir)
+	}
+	return nil
 }
 
 func (s *Server) start(ctx context.Context) error {
@@ -105,6 +112,9 @@ func (s *Server) start(ctx context.Context) error {
 	defer cancel()
 	cfg := s.engine.command(s.dir, s.port)
 	cfg.User = s.engine.account
+	if s.engine.slowSync {
+		cfg.Env = slowSyncEnv(s.dir, s.engine.account)
+	}
 	process, err := StartProcess(ctx, cfg)
 	if err == nil {
 		s.process = process

@@ -191,7 +191,7 @@ func (s *Store) applyChunk(ctx context.Context, c chunk, noWait bool) (rest chun
 	if rest.size() == 0 {
 		return rest, nil
 	}
-	return rest, s.transact(ctx, func(tx *gorm.DB) error {
+	err = s.transact(ctx, func(tx *gorm.DB) error {
 		if noWait {
 			if err := s.dialect.setNoWait(tx, &rest); err != nil {
 				return err
@@ -202,6 +202,11 @@ func (s *Store) applyChunk(ctx context.Context, c chunk, noWait bool) (rest chun
 		}
 		return s.transition(tx, rest.transitions)
 	})
+	if err != nil {
+		return rest, err
+	}
+	// A refusal tells what is there, and what is there already was not written.
+	return rest, s.awaitFlush(ctx)
 }
 
 // keep is the retention in milliseconds.

@@ -58,6 +58,14 @@ type dialect interface {
 	isLocked(err error) bool
 
 	settings(db *gorm.DB) (store.Settings, error)
+
+	// showsUnflushed reports whether the server, by the settings last read, shows
+	// others a commit before it is on disk, and has it there before it acknowledges
+	// it.
+	showsUnflushed() bool
+
+	// flush returns once everything is on disk that was committed before.
+	flush(db *gorm.DB) error
 }
 
 // Indexes, by the names that dialects know.

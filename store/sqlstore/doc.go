@@ -7,6 +7,7 @@
 //
 //	saga            a row for each saga
 //	saga_migration  which steps of the schema's history this one has been taken through
+//	saga_flush      MariaDB and MySQL: a row that is changed to have the log written
 //
 // A row of saga holds the record as package store describes it, and done, which
 // is whether the status is final. Of a finished saga due is when its retention
@@ -61,6 +62,14 @@
 // to a session that the server still believes in. Session settings bound how long:
 // see Config.Lease. A batch has no such moment; claims, and what is looked at saga
 // by saga, do.
+//
+// # How it reads
+//
+// InnoDB shows a commit before it is on disk. Without a binlog, Get, List and the
+// refusals of Apply therefore wait for a commit to saga_flush that begins after the
+// reading; those that wait at the same time share one. Get does not wait for a saga
+// that has not changed since it last did. PostgreSQL shows a commit once it is on
+// disk.
 //
 // # What it leaves to others
 //

@@ -25,7 +25,7 @@ func (s *Store) Drop(ctx context.Context) error {
 	return nil
 }
 
-const dropTables = "DROP TABLE IF EXISTS SCHEMA.saga, SCHEMA.saga_migration"
+const dropTables = "DROP TABLE IF EXISTS SCHEMA.saga, SCHEMA.saga_flush, SCHEMA.saga_migration"
 
 // drop looks before it drops the database: MySQL would drop all that is in it.
 func (d *mysqlDialect) drop(db *gorm.DB, _ string) error {

@@ -23,6 +23,7 @@ import (
 type kind struct {
 	name   string // of its driver
 	label  string // for tests to be told apart by
+	binary string // empty: as installed
 	start  func(ctx context.Context, settings map[string]string) (*lab.Server, error)
 	quick  map[string]string // settings that spare the disk
 	server *lab.Server
@@ -36,7 +37,7 @@ func allKinds() []*kind {
 	var all []*kind
 	for _, binary := range lab.MySQLBinaries() {
 		all = append(all, &kind{
-			name: "mysql", label: "mysql" + binary,
+			name: "mysql", label: "mysql" + binary, binary: binary,
 			quick: map[string]string{"innodb_flush_method": "nosync"},
 			start: func(ctx context.Context, settings map[string]string) (*lab.Server, error) {
 				return lab.StartMySQL(ctx, lab.MySQLConfig{Binary: binary, Settings: settings})

@@ -130,6 +130,12 @@ func (d *postgresDialect) sweep(db *gorm.DB, limit int) (int64, error) {
 	return result.RowsAffected, result.Error
 }
 
+// showsUnflushed is false: a commit is shown once it is on disk, and on the standby
+// if it is to wait for that.
+func (d *postgresDialect) showsUnflushed() bool { return false }
+
+func (d *postgresDialect) flush(*gorm.DB) error { return nil }
+
 func (d *postgresDialect) isDeadlock(err error) bool {
 	const serialization, deadlock = "40001", "40P01"
 	return hasCode(err, serialization) || hasCode(err, deadlock)

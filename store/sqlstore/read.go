@@ -13,7 +13,8 @@ import (
 	"sagabench/store"
 )
 
-// Get implements store.Store.
+// Get implements store.Store. Like List it answers once what it has seen is on
+// disk.
 func (s *Store) Get(ctx context.Context, gid string) (store.Record, error) {
 	if err := store.CheckGID(gid); err != nil {
 		return store.Record{}, err
@@ -26,6 +27,9 @@ func (s *Store) Get(ctx context.Context, gid string) (store.Record, error) {
 	defer cancel()
 	var rows []row
 	err := s.db.WithContext(limited).Where("gid = ?", gid).Where(s.alive()).Find(&rows).Error
+	if err == nil {
+		err = s.awaitFlushOf(limited, rows)
+	}
 	switch {
 	case err != nil:
 		return store.Record{}, s.failure(ctx, "get", err)
@@ -62,6 +66,9 @@ func (s *Store) List(ctx context.Context, query store.Query) (store.Page, error)
 	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	page, err := s.page(s.db.WithContext(limited), query, after)
+	if err == nil {
+		err = s.awaitFlush(limited)
+	}
 	if err != nil {
 		return store.Page{}, s.failure(ctx, "list", err)
 	}

@@ -50,10 +50,14 @@ func (d *mysqlDialect) settings(db *gorm.DB) (store.Settings, error) {
 		return store.Settings{}, err
 	}
 	maps.Copy(values, redo)
+	durability := mysqlDurability(values)
+	// With a binlog a transaction is on disk, prepared and in the binlog, before it
+	// is shown.
+	d.unflushed.Store(durability >= store.D3 && values["log_bin"] != "ON")
 	settings := store.Settings{
 		Driver:     "mysql",
 		Version:    d.version,
-		Durability: mysqlDurability(values),
+		Durability: durability,
 		Values:     values,
 	}
 	return withLossWindow(settings, "innodb_flush_log_at_timeout", time.Second), nil

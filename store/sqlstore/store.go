@@ -31,6 +31,8 @@ type Store struct {
 
 	stopSweeping context.CancelFunc
 	sweeping     sync.WaitGroup
+
+	flusher flusher
 }
 
 var (
@@ -58,13 +60,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	opening, cancel := context.WithTimeout(ctx, openTimeout+cfg.Timeout)
 	defer cancel()
 	if s.db, err = d.connect(opening, cfg, s.dial); err == nil {
-		if cfg.MustExist {
-			err = s.mustExist(opening)
-		}
-		if err == nil {
-			err = s.migrate(opening)
-		}
-		if err != nil {
+		if err = s.prepare(opening); err != nil {
 			_ = s.closePool()
 		}
 	}
@@ -73,6 +69,23 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s.startSweeping()
 	return s, nil
+}
+
+// prepare takes the schema to the present version, and learns what the server
+// promises.
+func (s *Store) prepare(ctx context.Context) error {
+	if s.cfg.MustExist {
+		if err := s.mustExist(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.migrate(ctx); err != nil {
+		return err
+	}
+	if _, err := s.dialect.settings(s.db.WithContext(ctx)); err != nil {
+		return fmt.Errorf("read the server's settings: %w", err)
+	}
+	return nil
 }
 
 // dialer makes connections.
@@ -120,6 +133,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
+	s.flusher.running.Wait() // whoever it was for may have given up
 	return s.closePool()
 }
 

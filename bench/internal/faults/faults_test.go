@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -36,13 +37,15 @@ type storeKind struct {
 	variable string                       // in which a host finds the store's URL
 }
 
+const slowSync = runtime.GOOS == "linux" // where the lab can slow a disk
+
 var kinds = []storeKind{
 	{name: "pebble"},
 	{"redis", func(t *testing.T) *lab.Server {
-		return lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}})
+		return lab.TestRedis(t, lab.RedisConfig{SlowSync: slowSync, Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}})
 	}, "SAGABENCH_REDIS_URL"},
-	{"mysql", func(t *testing.T) *lab.Server { return lab.TestMySQL(t, lab.MySQLConfig{}) }, "SAGABENCH_MYSQL_URL"},
-	{"postgres", func(t *testing.T) *lab.Server { return lab.TestPostgres(t, lab.PostgresConfig{}) }, "SAGABENCH_POSTGRES_URL"},
+	{"mysql", func(t *testing.T) *lab.Server { return lab.TestMySQL(t, lab.MySQLConfig{SlowSync: slowSync}) }, "SAGABENCH_MYSQL_URL"},
+	{"postgres", func(t *testing.T) *lab.Server { return lab.TestPostgres(t, lab.PostgresConfig{SlowSync: slowSync}) }, "SAGABENCH_POSTGRES_URL"},
 }
 
 // world is a store with its server, hosts, participants and clients.
@@ -84,6 +87,16 @@ var all = []fault{
 	}},
 	{"store killed", 2, func(t *testing.T, w *world) {
 		require.NoError(t, w.server.Kill())
+		require.NoError(t, w.server.Restart(t.Context()))
+	}},
+	{"store killed on a slow disk", 2, func(t *testing.T, w *world) {
+		if !slowSync {
+			t.Skip("the lab slows disks on Linux")
+		}
+		require.NoError(t, w.server.SlowSync(60*time.Millisecond+rand.N(40*time.Millisecond)))
+		time.Sleep(time.Second + rand.N(500*time.Millisecond))
+		require.NoError(t, w.server.Kill())
+		require.NoError(t, w.server.SlowSync(0))
 		require.NoError(t, w.server.Restart(t.Context()))
 	}},
 }
@@ -168,11 +181,11 @@ func (k storeKind) newWorld(t *testing.T, server *lab.Server, round string, seed
 	dir := t.TempDir()
 	var err error
 	if server == nil {
-		w.target, err = open.Parse(k.name+":"+filepath.Join(dir, "store"), openConfig(t.Name()))
+		w.target, err = open.Parse(k.name+":"+filepath.Join(dir, "store"), openConfig(t.Name()+"_"+round))
 		w.a = &host{t: t, store: k.name + ":store", dir: dir}
 		w.b = w.a
 	} else {
-		w.target, err = open.Parse(server.URL(), openConfig(t.Name()))
+		w.target, err = open.Parse(server.URL(), openConfig(t.Name()+"_"+round))
 		w.cable = newCable(t, server.Addr())
 		place := []string{"SAGABENCH_REDIS_PREFIX=" + w.target.Config.Redis.Prefix, "SAGABENCH_SQL_SCHEMA=" + w.target.Config.MySQL.Schema}
 		w.a = &host{t: t, store: k.name, dir: dir, env: append(place, k.variable+"="+at(t, server.URL(), w.cable.addr()))}

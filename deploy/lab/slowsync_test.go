@@ -1,0 +1,50 @@
+package lab_test
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/deploy/lab"
+)
+
+func TestSlowSync_DelaysSyncs(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("it works by LD_PRELOAD")
+	}
+	const delay = 300 * time.Millisecond
+	server := lab.TestRedis(t, lab.RedisConfig{
+		SlowSync: true,
+		Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"},
+	})
+	client := connect(t, server)
+	took := func() time.Duration {
+		began := time.Now()
+		require.NoError(t, client.Set(t.Context(), "key", "value", 0).Err())
+		return time.Since(began)
+	}
+	held := func() int64 {
+		n, err := server.HeldSyncs()
+		require.NoError(t, err)
+		return n
+	}
+	took()
+	require.Zero(t, held())
+	require.NoError(t, server.SlowSync(delay))
+	require.GreaterOrEqual(t, took(), delay)
+	require.EqualValues(t, 1, held())
+
+	// One that waits already goes on when the delay ends.
+	require.NoError(t, server.SlowSync(time.Hour))
+	done := make(chan error, 1)
+	go func() { done <- client.Set(t.Context(), "key", "value", 0).Err() }()
+	require.Eventually(t, func() bool { return held() == 2 }, 10*time.Second, time.Millisecond)
+	require.NoError(t, server.SlowSync(0))
+	require.NoError(t, <-done)
+
+	plain := lab.TestRedis(t, lab.RedisConfig{})
+	require.ErrorContains(t, plain.SlowSync(delay), "SlowSync")
+}
