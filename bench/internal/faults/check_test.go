@@ -28,10 +28,9 @@ func (c *clients) ended(t *testing.T, from *host, gids []string) (took time.Dura
 // that is for the participants' barriers.
 func (p plan) violations(calls []call, stopped bool) (found []string) {
 	_, compensated := p.end()
-	var done, undone []int           // by step: how often
-	var undoneAt []time.Time         // by step: when it was first
-	var firstCompensation *time.Time // its start
-	done, undone, undoneAt = make([]int, len(p.actions)), make([]int, len(p.actions)), make([]time.Time, len(p.actions))
+	// By step: how often, and when it was first undone.
+	done, undone, undoneAt := make([]int, len(p.actions)), make([]int, len(p.actions)), make([]time.Time, len(p.actions))
+	var firstCompensation *call
 	count := map[string]int{}
 	for i, c := range calls {
 		name := fmt.Sprintf("step %d, compensate %v", c.step+1, c.compensate)
@@ -40,8 +39,11 @@ func (p plan) violations(calls []call, stopped bool) (found []string) {
 		}
 		switch {
 		case c.compensate && firstCompensation == nil:
-			firstCompensation = &calls[i].start
-		case !c.compensate && firstCompensation != nil && !stopped:
+			firstCompensation = &calls[i]
+		case c.compensate || firstCompensation == nil || stopped:
+		case p.concurrent && c.step != firstCompensation.step && c.start.Sub(firstCompensation.start) < onItsWay:
+			// It was called beside the one that was refused, and its compensation waits for it.
+		default:
 			found = append(found, name+": called after a compensation")
 		}
 		if c.compensate {
@@ -77,11 +79,13 @@ func (p plan) violations(calls []call, stopped bool) (found []string) {
 	return found
 }
 
+// onItsWay is how long after it was called a participant may hear of it.
+const onItsWay = 150 * time.Millisecond
+
 // early reports a compensation that began while its own action was at work and within
 // its deadline. The caller's clock of an action starts a little before the participant
 // hears of it.
 func (p plan) early(before []call, c call) (found []string) {
-	const onItsWay = 150 * time.Millisecond
 	for _, action := range before {
 		working := action.end.IsZero() || action.end.After(c.start)
 		if !action.compensate && action.step == c.step && working && c.start.Sub(action.start) < requestTimeout-onItsWay {
