@@ -1,5 +1,6 @@
 // Package testkit gives tests what several packages need: stores of every kind on
-// real engines, and a log that can be read while it is written.
+// real engines, a way to a server that can be broken, an authority that signs
+// certificates, and a log that can be read while it is written.
 package testkit
 
 import (

@@ -66,7 +66,7 @@ func TestCoordinator_UnderCuts_EndsEverySaga(t *testing.T) {
 			defer close(done)
 			for range cuts {
 				select {
-				case <-p.cutAfter(rand.N(2) == 0, rand.N(8000)):
+				case <-p.CutAfter(rand.N(2) == 0, rand.N(8000)):
 				case <-ctx.Done():
 					return
 				}
@@ -103,7 +103,7 @@ func TestCoordinator_UnderCuts_EndsEverySaga(t *testing.T) {
 		}
 		running.Wait()
 		require.NoError(t, ctx.Err())
-		p.set(nil)
+		p.Set(nil)
 		require.Eventually(t, func() bool { // those that nobody waits for
 			stats, err := s.Stats(ctx)
 			return err == nil && stats.Unfinished == 0

@@ -90,7 +90,7 @@ func (c *cutting) next() (first int, batch []store.Change) {
 // measure counts the bytes of a batch.
 func (c *cutting) measure() (request, answer int) {
 	_, batch := c.next()
-	c.p.set(func(toServer bool, data []byte) (int, bool) {
+	c.p.Set(func(toServer bool, data []byte) (int, bool) {
 		if toServer {
 			request += len(data)
 		} else {
@@ -99,7 +99,7 @@ func (c *cutting) measure() (request, answer int) {
 		return len(data), false
 	})
 	requireApplied(c.t, c.s, batch...)
-	c.p.set(nil)
+	c.p.Set(nil)
 	return request, answer
 }
 
@@ -120,9 +120,9 @@ func (c *cutting) cut(toServer bool, at int) {
 			return 1
 		}
 	}
-	c.p.cutAfter(toServer, at)
+	c.p.CutAfter(toServer, at)
 	errs := c.s.Apply(c.t.Context(), batch)
-	c.p.set(nil)
+	c.p.Set(nil)
 	for i, err := range errs {
 		stage := stageOf(c.t, c.direct, first+i)
 		if err == nil {
@@ -161,7 +161,7 @@ func TestApply_CutAtTheCommit(t *testing.T) {
 			first := 10 * i
 			requireApplied(t, s, create(first))
 			sent := false
-			p.set(func(toServer bool, data []byte) (int, bool) {
+			p.Set(func(toServer bool, data []byte) (int, bool) {
 				switch {
 				case toServer && bytes.Contains(data, []byte("COMMIT")):
 					sent = true
@@ -174,7 +174,7 @@ func TestApply_CutAtTheCommit(t *testing.T) {
 				return len(data), false
 			})
 			errs := s.Apply(t.Context(), []store.Change{mark(first), create(first + 1)})
-			p.set(nil)
+			p.Set(nil)
 			require.Error(t, errs[0])
 			require.Error(t, errs[1])
 			if arrives {
@@ -235,12 +235,12 @@ func TestApply_UnderCuts_LosesNothing(t *testing.T) {
 		l.runBeside(func(stop <-chan struct{}) {
 			for range cuts {
 				select {
-				case <-p.cutAfter(rand.N(2) == 0, rand.N(5000)):
+				case <-p.CutAfter(rand.N(2) == 0, rand.N(5000)):
 				case <-stop:
 					return
 				}
 				if rand.N(4) == 0 {
-					p.cutAll()
+					p.CutAll()
 				}
 			}
 		})
@@ -255,8 +255,8 @@ func TestApply_UnderCuts_LosesNothing(t *testing.T) {
 // it sends.
 func (p *proxy) requireMended(t *testing.T, s *Store) {
 	t.Helper()
-	p.set(nil)
-	p.cutAll()
+	p.Set(nil)
+	p.CutAll()
 	unnoticed := s.cfg.Conns
 	if _, ok := s.dialect.(*mysqlDialect); ok {
 		unnoticed = 0

@@ -110,9 +110,9 @@ func TestCalls_AfterTheServerWasReplaced_Work(t *testing.T) {
 		p := newProxy(t, k.server.Addr())
 		s := open(t, hasty(p.of(k.config())))
 		requireApplied(t, s, create(1), create(2))
-		p.stall()
+		p.Stall()
 		requireInTime(t, s)
-		p.replace()
+		p.Replace()
 		// Some were being made, and some idle.
 		requireMended(t, s, 2*s.cfg.Conns)
 	})

@@ -83,11 +83,11 @@ func (v *vanishing) run(call func(*Store) error, message int) (vanished bool, er
 	if err := errors.Join(v.other.Apply(context.Background(), creates)...); err != nil {
 		return false, err
 	}
-	v.p.vanishAt(message)
+	v.p.VanishAt(message)
 	began := time.Now()
 	err = call(v.s)
 	switch took := time.Since(began); {
-	case !v.p.vanished():
+	case !v.p.Vanished():
 		return false, err
 	case err == nil || isRefusal(err) || took > 2*v.s.cfg.Timeout:
 		return true, fmt.Errorf("after %v the host was told: %w", took, err)
@@ -127,12 +127,12 @@ func TestCalls_WhoseHostVanishesAsItReads_FreeTheirLocks(t *testing.T) {
 		rows, err := tx.Raw("SELECT REPEAT('x', 2000000) FROM saga FOR UPDATE").Rows()
 		require.NoError(t, err)
 		defer func() {
-			p.cutAll() // or each would wait for an answer
+			p.CutAll() // or each would wait for an answer
 			rows.Close()
 			tx.Rollback()
 		}()
 		require.True(t, other.isLocked(t, gid(0)))
-		defer p.stall()()
+		defer p.Stall()()
 		began := time.Now()
 		require.Eventually(t, func() bool { return !other.isLocked(t, gid(0)) }, patience, 50*time.Millisecond)
 		require.Less(t, time.Since(began), 3*cfg.sessionBound())

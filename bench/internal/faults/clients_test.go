@@ -22,10 +22,10 @@ type clients struct {
 	round        string // begins every gid
 	seed         uint64
 	participants string
-	hosts        []*host
 	http         http.Client
 
 	mu           sync.Mutex
+	hosts        []*host // that requests go to
 	acknowledged []string
 	first, tries int               // requests that succeeded at once, of so many, before anything broke
 	broken       bool              // something broke
@@ -42,7 +42,7 @@ func (c *clients) submitting(ctx context.Context, client int) {
 		p := planOf(c.seed, fmt.Sprintf("%s-%d-%d", c.round, client, n))
 		body := p.submission(c.participants)
 		for try := 0; ; try++ {
-			status, answer, err := c.do(http.MethodPost, c.hosts[(client+n+try)%len(c.hosts)], "/submit", body)
+			status, answer, err := c.do(http.MethodPost, c.host(client+n+try), "/submit", body)
 			ok := err == nil && status == http.StatusOK && bytes.Contains(answer, []byte("SUCCESS"))
 			c.submitted(p.gid, try, ok)
 			if ok {
@@ -72,6 +72,20 @@ func (c *clients) submitted(gid string, try int, ok bool) {
 	}
 }
 
+// use has requests go to these hosts from now on.
+func (c *clients) use(hosts ...*host) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hosts = hosts
+}
+
+// host is one of those in use, in turn.
+func (c *clients) host(n int) *host {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hosts[n%len(c.hosts)]
+}
+
 // breaks marks the moment from which requests may fail.
 func (c *clients) breaks() {
 	c.mu.Lock()
@@ -84,7 +98,7 @@ func (c *clients) reading(ctx context.Context) {
 	for ctx.Err() == nil {
 		if gids := c.known(); len(gids) > 0 {
 			recent := gids[max(0, len(gids)-50):]
-			c.read(c.hosts[rand.IntN(len(c.hosts))], recent[rand.IntN(len(recent))])
+			c.read(c.host(rand.Int()), recent[rand.IntN(len(recent))])
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"sagabench/bench/internal/audit"
 	"sagabench/deploy/lab"
+	"sagabench/internal/testkit"
 	"sagabench/store"
 	"sagabench/store/open"
 	"sagabench/store/pebblestore"
@@ -51,9 +52,9 @@ var kinds = []storeKind{
 // world is a store with its server, hosts, participants and clients.
 type world struct {
 	*clients
-	server *lab.Server // nil: embedded
-	a, b   *host       // one and the same where the store is embedded
-	cable  *cable      // between a and the store
+	server *lab.Server    // nil: embedded
+	a, b   *host          // one and the same where the store is embedded
+	cable  *testkit.Proxy // between a and the store
 	parts  *participants
 	target open.Target
 }
@@ -67,12 +68,12 @@ type fault struct {
 
 var all = []fault{
 	{"coordinator killed", 1, func(_ *testing.T, w *world) {
-		w.a.kill()
+		w.a.Kill()
 		w.a.start()
 	}},
 	{"coordinator killed for good", 2, func(_ *testing.T, w *world) {
-		w.a.kill()
-		w.hosts = []*host{w.b}
+		w.a.Kill()
+		w.use(w.b)
 	}},
 	{"coordinator stopped", 2, func(_ *testing.T, w *world) {
 		w.a.signal(syscall.SIGSTOP)
@@ -80,10 +81,15 @@ var all = []fault{
 		w.a.signal(syscall.SIGCONT)
 	}},
 	{"host silent", 2, func(t *testing.T, w *world) {
-		w.cable.unplug()
+		// The answers first. A host that needs one before it commits then leaves the
+		// store in the middle of a transaction.
+		answers := w.cable.StallAnswers()
+		time.Sleep(100 * time.Millisecond)
+		requests := w.cable.StallRequests()
 		// The other one takes over what it had while nobody has heard of it.
 		t.Logf("taken over within %v", w.ended(t, w.b, w.known()))
-		w.cable.plugIn()
+		requests()
+		answers()
 	}},
 	{"store killed", 2, func(t *testing.T, w *world) {
 		require.NoError(t, w.server.Kill())
@@ -149,8 +155,9 @@ func (k storeKind) round(t *testing.T, n int, server *lab.Server, f fault) {
 	took := w.ended(t, w.b, w.known())
 	stopReading()
 	readers.Wait()
-	w.a.end()
-	w.b.end()
+	for _, h := range w.hosts {
+		require.NoError(t, h.Stop(30*time.Second))
+	}
 
 	require.NotEmpty(t, w.acknowledged)
 	require.GreaterOrEqual(t, w.first, w.tries*95/100, "with nothing broken, sagas are accepted")
@@ -186,26 +193,22 @@ func (k storeKind) newWorld(t *testing.T, server *lab.Server, round string, seed
 		w.b = w.a
 	} else {
 		w.target, err = open.Parse(server.URL(), openConfig(t.Name()+"_"+round))
-		w.cable = newCable(t, server.Addr())
+		w.cable = testkit.NewProxy(t, server.Addr())
 		place := []string{"SAGABENCH_REDIS_PREFIX=" + w.target.Config.Redis.Prefix, "SAGABENCH_SQL_SCHEMA=" + w.target.Config.MySQL.Schema}
-		w.a = &host{t: t, store: k.name, dir: dir, env: append(place, k.variable+"="+at(t, server.URL(), w.cable.addr()))}
+		w.a = &host{t: t, store: k.name, dir: dir, env: append(place, k.variable+"="+at(t, server.URL(), w.cable.Addr()))}
 		w.b = &host{t: t, store: k.name, dir: dir, env: append(place, k.variable+"="+server.URL())}
 	}
 	require.NoError(t, err)
 	w.a.start()
-	w.hosts = []*host{w.a}
+	w.use(w.a)
 	if w.b != w.a {
 		w.b.start()
-		w.hosts = append(w.hosts, w.b)
+		w.use(w.a, w.b)
 	}
 	t.Cleanup(func() {
-		for _, h := range []*host{w.a, w.b} {
-			if h.cmd.ProcessState == nil {
-				h.kill()
-			}
-			if t.Failed() {
-				t.Logf("%s said:\n%s", h.url, h.log)
-			}
+		if t.Failed() {
+			t.Logf("%s said:\n%s", w.a.url, w.a.Log())
+			t.Logf("%s said:\n%s", w.b.url, w.b.Log())
 		}
 	})
 	return w
@@ -213,21 +216,16 @@ func (k storeKind) newWorld(t *testing.T, server *lab.Server, round string, seed
 
 // openConfig is a place in the store for one test.
 func openConfig(test string) open.Config {
-	cfg := openDefaults()
 	place := strings.ToLower(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
 			return r
 		}
 		return '_'
 	}, test[strings.LastIndex(test, "/")+1:]))
-	cfg.Redis.Prefix, cfg.MySQL.Schema, cfg.Postgres.Schema = place, place, place
-	return cfg
-}
-
-// openDefaults is how hosts open a store.
-func openDefaults() open.Config {
-	return open.Config{
+	cfg := open.Config{
 		Redis: redisstore.DefaultConfig(), Pebble: pebblestore.DefaultConfig(),
 		MySQL: sqlstore.DefaultConfig(), Postgres: sqlstore.DefaultConfig(),
 	}
+	cfg.Redis.Prefix, cfg.MySQL.Schema, cfg.Postgres.Schema = place, place, place
+	return cfg
 }

@@ -1,11 +1,13 @@
 package faults
 
 import (
-	"bufio"
+	"cmp"
 	"context"
+	"errors"
+	"flag"
 	"net/url"
 	"os"
-	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/cli"
-	"sagabench/internal/testkit"
+	"sagabench/deploy/lab"
 )
 
 // asProgram makes this test binary the bench program: hosts are processes that can be
@@ -25,6 +27,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
+	_ = flag.Set("test.parallel", "4") // whatever the cores: mostly it waits
 	os.Exit(m.Run())
 }
 
@@ -47,67 +50,46 @@ var settings = []string{
 
 // host is an app host: a process that runs bench coordinator.
 type host struct {
+	*lab.Process
 	t     *testing.T
 	store string   // as bench coordinator takes it
 	env   []string // beside settings
 	dir   string
-
-	cmd *exec.Cmd
-	url string
-	log *testkit.Log
+	url   string
 }
 
-// start starts the host, also again after kill; it listens on the same address.
+// start starts the host, also again after Kill; it listens on the same address.
 func (h *host) start() {
 	h.t.Helper()
 	exe, err := os.Executable()
 	require.NoError(h.t, err)
-	listen := "127.0.0.1:0"
-	if h.url != "" {
-		listen = strings.TrimPrefix(h.url, "http://")
-	}
-	h.log = new(testkit.Log)
-	h.cmd = exec.Command(exe, "coordinator", h.store, "--listen", listen)
-	h.cmd.Dir = h.dir
-	h.cmd.Env = append(append(append(os.Environ(), asProgram+"=1"), settings...), h.env...)
-	h.cmd.Stderr = h.log
-	stdout, err := h.cmd.StdoutPipe()
-	require.NoError(h.t, err)
-	require.NoError(h.t, h.cmd.Start())
-	ready := make(chan string, 1)
-	go func() {
-		for lines := bufio.NewScanner(stdout); lines.Scan(); {
-			if at, ok := strings.CutPrefix(lines.Text(), "serving on "); ok {
-				ready <- at
-			}
-		}
-	}()
-	select {
-	case h.url = <-ready:
-	case <-time.After(30 * time.Second):
-		h.kill()
-		require.FailNow(h.t, "the host did not start", h.log.String())
-	}
-}
-
-func (h *host) kill() {
-	_ = h.cmd.Process.Kill()
-	_ = h.cmd.Wait()
-}
-
-func (h *host) signal(s syscall.Signal) { require.NoError(h.t, h.cmd.Process.Signal(s)) }
-
-// end asks the host to end, and makes sure that it does.
-func (h *host) end() {
-	if h.cmd.ProcessState != nil {
-		return
-	}
-	h.signal(syscall.SIGTERM)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(h.t.Context(), 30*time.Second)
 	defer cancel()
-	context.AfterFunc(ctx, func() { _ = h.cmd.Process.Kill() })
-	_ = h.cmd.Wait()
+	h.Process, err = lab.StartProcess(ctx, lab.ProcessConfig{
+		Path:  exe,
+		Args:  []string{"coordinator", h.store, "--listen", cmp.Or(strings.TrimPrefix(h.url, "http://"), "127.0.0.1:0")},
+		Dir:   h.dir,
+		Env:   slices.Concat(os.Environ(), []string{asProgram + "=1"}, settings, h.env),
+		Ready: func(_ context.Context, p *lab.Process) error { return h.serves(p.Log()) },
+	})
+	require.NoError(h.t, err)
+	h.t.Cleanup(h.Kill)
 }
+
+// serves learns from what the host said where it listens.
+func (h *host) serves(said string) error {
+	_, said, _ = strings.Cut(said, "serving on ")
+	url, _, whole := strings.Cut(said, "\n")
+	if !whole {
+		return errors.New("it does not say where it listens")
+	}
+	if h.url == "" { // else it is the same, and clients read it
+		h.url = url
+	}
+	return nil
+}
+
+func (h *host) signal(s syscall.Signal) { require.NoError(h.t, h.Signal(s)) }
 
 // at is a store's URL with another address.
 func at(t *testing.T, storeURL, addr string) string {
