@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Authority signs certificates for tests. Others can read its files: a server may run
-// as another user.
+// Authority signs certificates for tests. A server that runs as another user can reach
+// its files, and read those that are handed over to that user.
 type Authority struct {
 	CA   string // file with its own certificate
 	t    testing.TB

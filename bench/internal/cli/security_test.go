@@ -1,14 +1,7 @@
 package cli
 
 import (
-	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"io/fs"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -17,13 +10,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/shirou/gopsutil/v4/process"
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/internal/testkit"
 )
 
 // Secrets of these tests.
@@ -191,9 +184,9 @@ func TestDocumentation_TheRedisUser_CanDoAllThatIsNeeded(t *testing.T) {
 // by who is trusted.
 func TestCoordinator_SpeaksTLSWithRedis(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	certificate, key := selfSigned(t, dir)
-	handOver(t, dir, "redis")
+	authority := testkit.NewAuthority(t)
+	certificate, key := authority.Issue("server")
+	handOver(t, filepath.Dir(key), "redis")
 	port := freePort(t)
 	server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{
 		"tls-port": strconv.Itoa(port), "tls-cert-file": certificate, "tls-key-file": key, "tls-auth-clients": "no",
@@ -204,34 +197,11 @@ func TestCoordinator_SpeaksTLSWithRedis(t *testing.T) {
 	require.Equal(t, exitError, stranger.code)
 	require.Contains(t, stranger.stderr, "certificate")
 
-	p := newProgram(t, "SSL_CERT_FILE="+certificate)
+	p := newProgram(t, "SSL_CERT_FILE="+authority.CA)
 	s := p.start("coordinator", url, "--listen", "127.0.0.1:0")
 	p.load("--protocol", "dtm", "--target", s.url)
 	s.stop()
 	require.Equal(t, exitOK, p.run("check", url).code)
-}
-
-// selfSigned makes a certificate for this machine's loopback address.
-func selfSigned(t *testing.T, dir string) (certificate, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	require.NoError(t, err)
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	require.NoError(t, err)
-	write := func(name, kind string, content []byte) string {
-		var text bytes.Buffer
-		require.NoError(t, pem.Encode(&text, &pem.Block{Type: kind, Bytes: content}))
-		path := filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(path, text.Bytes(), 0o600))
-		return path
-	}
-	return write("certificate.pem", "CERTIFICATE", der), write("key.pem", "PRIVATE KEY", secret)
 }
 
 func freePort(t *testing.T) int {

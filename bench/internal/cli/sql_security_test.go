@@ -3,6 +3,7 @@ package cli
 import (
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/internal/testkit"
 )
 
 // documentedSQL gives the blocks of SQL in a part of the documentation.
@@ -39,7 +41,7 @@ func statements(block string) (all []string) {
 // and no more; a run by one of them leaves nothing behind, and no password anywhere.
 func TestDocumentation_TheSQLUsers_CanDoAllThatIsNeeded(t *testing.T) {
 	forEachSQL(t, func(t *testing.T, k *sqlKind) {
-		server, certificate := k.withTLS(t)
+		server, authority := k.withTLS(t)
 		admin := k.admin(t, server)
 		heading, database, strict := "MariaDB and MySQL", "", "tls=true"
 		if k == postgresKind {
@@ -53,7 +55,7 @@ func TestDocumentation_TheSQLUsers_CanDoAllThatIsNeeded(t *testing.T) {
 		require.Equal(t, exitError, stranger.code)
 		require.Contains(t, stranger.stderr, "certificate")
 
-		p := newProgram(t, env, "SSL_CERT_FILE="+certificate)
+		p := newProgram(t, env, "SSL_CERT_FILE="+authority.CA)
 		s := p.start("coordinator", k.name, "--listen", "127.0.0.1:0")
 		_, out := p.load(k.name, "--protocol", "dtm", "--target", s.url)
 		require.NotContains(t, out.stdout+out.stderr, "topsecret")
@@ -90,18 +92,16 @@ func TestDocumentation_TheSQLUsers_CanDoAllThatIsNeeded(t *testing.T) {
 }
 
 // withTLS starts a server that asks all but the admin for TLS.
-func (k *sqlKind) withTLS(t *testing.T) (server *lab.Server, certificate string) {
+func (k *sqlKind) withTLS(t *testing.T) (*lab.Server, *testkit.Authority) {
 	t.Helper()
-	dir := t.TempDir()
-	certificate, key := selfSigned(t, dir)
-	rules := askForTLS(t, dir)
-	handOver(t, dir, k.name)
-	if k == mysqlKind {
-		return k.own(t, map[string]string{"ssl_cert": certificate, "ssl_key": key}), certificate
+	authority := testkit.NewAuthority(t)
+	certificate, key := authority.Issue("server")
+	settings := map[string]string{"ssl_cert": certificate, "ssl_key": key}
+	if k == postgresKind {
+		settings = map[string]string{"ssl": "on", "ssl_cert_file": certificate, "ssl_key_file": key, "hba_file": askForTLS(t, filepath.Dir(key))}
 	}
-	return k.own(t, map[string]string{
-		"ssl": "on", "ssl_cert_file": certificate, "ssl_key_file": key, "hba_file": rules,
-	}), certificate
+	handOver(t, filepath.Dir(key), k.name)
+	return k.own(t, settings), authority
 }
 
 func TestApp_CommandShowsNoSecretSetting(t *testing.T) {
