@@ -3,15 +3,11 @@
 package saga_test
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -29,60 +25,44 @@ import (
 // transaction, whose rows nobody else can claim meanwhile.
 func TestCoordinator_StoppedPastItsLease(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name  string
-		start func() *lab.Server
-		stops int
-	}{
-		{"redis", func() *lab.Server { return lab.TestRedis(t, lab.RedisConfig{}) }, 100},
-		{"mysql", func() *lab.Server {
-			return lab.TestMySQL(t, lab.MySQLConfig{Settings: map[string]string{"innodb_flush_method": "nosync"}})
-		}, 50},
-		{"postgres", func() *lab.Server {
-			return lab.TestPostgres(t, lab.PostgresConfig{Settings: map[string]string{"fsync": "off"}})
-		}, 50},
-	} {
-		t.Run(tt.name, func(t *testing.T) { testStoppedPastItsLease(t, tt.start().URL(), tt.stops) })
+	pairs := []*pair{
+		{name: "redis", url: lab.TestRedis(t, lab.RedisConfig{}).URL(), stops: 100},
+		{name: "mysql", url: lab.TestMySQL(t, lab.MySQLConfig{Settings: map[string]string{"innodb_flush_method": "nosync"}}).URL(), stops: 50},
+		{name: "postgres", url: lab.TestPostgres(t, lab.PostgresConfig{Settings: map[string]string{"fsync": "off"}}).URL(), stops: 50},
 	}
-}
-
-func testStoppedPastItsLease(t *testing.T, url string, stops int) {
-	all := &participants{count: map[string]int{}}
-	server := httptest.NewServer(all)
-	t.Cleanup(server.Close)
-	nodes := []*process{{name: "A"}, {name: "B"}}
-	for _, p := range nodes {
-		p.start(t, strings.Join([]string{p.name, url, server.URL}, " "))
+	for _, p := range pairs {
+		p.start(t)
 	}
-	for _, p := range nodes {
-		untilWithin(t, busyPatience, p.name+" calls a branch", func() bool { return all.by(p.name) > 0 })
-	}
-	idle := 0 // stops in which the other process did nothing
-	for i := range stops {
-		other := nodes[(i+1)%2].name
-		before := all.by(other)
-		nodes[i%2].stop(t, stoppedLease+10*time.Millisecond+rand.N(60*time.Millisecond))
-		if all.by(other) == before {
-			idle++
+	for i := range pairs[0].stops { // side by side: most of the time is waiting
+		for _, p := range pairs {
+			p.stop(t, i)
+		}
+		time.Sleep(stoppedLease + 10*time.Millisecond + rand.N(60*time.Millisecond))
+		for _, p := range pairs {
+			p.goOn(t, i)
 		}
 		time.Sleep(10*time.Millisecond + rand.N(30*time.Millisecond)) // both run
 	}
-	for _, p := range nodes {
-		require.NoError(t, p.Signal(syscall.SIGTERM))
+	for _, p := range pairs {
+		t.Run(p.name, p.judge)
 	}
-	for _, p := range nodes {
-		require.NoError(t, p.Stop(busyPatience))
-	}
-	server.Close() // waits for calls that nobody waits for any more
+}
 
-	s, err := openStopped(t.Context(), url)
+func (p *pair) judge(t *testing.T) {
+	p.end()
+	for _, node := range p.nodes {
+		require.NoError(t, node.Stop(busyPatience))
+	}
+	p.server.Close() // waits for calls that nobody waits for any more
+
+	s, err := openStopped(t.Context(), p.url)
 	require.NoError(t, err)
 	defer s.Close()
 	stats, err := s.Stats(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, stats.Unfinished, "all clients have their answers")
 	verify(t, s)
-	sagas := histories(t, s, nodes, all)
+	sagas := histories(t, s, p.nodes[:], p.all)
 	silences := silencesOf(sagas)
 	wrong := 0
 	var sum tally
@@ -95,50 +75,21 @@ func testStoppedPastItsLease(t *testing.T, url string, stops int) {
 			t.Errorf("saga %s:\n%s\n%s", h.gid, strings.Join(failures, "\n"), h.story(silences))
 		}
 	}
-	t.Logf("%d sagas, %d of them wrong, %d idle stops, %+v", len(sagas), wrong, idle, sum)
+	t.Logf("%d sagas, %d of them wrong, %d idle stops, %+v", len(sagas), wrong, p.idle, sum)
 	require.Zero(t, wrong)
 
 	// A run in which nothing happens shows nothing.
-	require.LessOrEqual(t, idle, stops/10)
-	require.Greater(t, sum.Failed, stops/4)
-	require.Greater(t, sum.Succeeded, 5*stops/2)
-	require.Greater(t, sum.Takeovers, stops)
-	require.Greater(t, sum.RefusedLate, stops/4, "stale writes that were tried")
+	require.LessOrEqual(t, p.idle, p.stops/10)
+	require.Greater(t, sum.Failed, p.stops/4)
+	require.Greater(t, sum.Succeeded, 5*p.stops/2)
+	require.Greater(t, sum.Takeovers, p.stops)
+	require.Greater(t, sum.RefusedLate, p.stops/4, "stale writes that were tried")
 	require.LessOrEqual(t, 19*sum.Unanswered, sum.Answered, "at least 95 in 100 are answered")
 }
 
 // busyPatience is for a machine that has other things to do: with leases this short
 // sagas end late then, as they change hands.
 const busyPatience = 6 * patience
-
-// process is a coordinator process.
-type process struct {
-	*lab.Process
-	name string
-	said bytes.Buffer // its lines; to be read when it has ended
-}
-
-func (p *process) start(t *testing.T, arguments string) {
-	self, err := os.Executable()
-	require.NoError(t, err)
-	p.Process, err = lab.StartProcess(t.Context(), lab.ProcessConfig{
-		Path: self, Env: append(os.Environ(), coordinatorVariable+"="+arguments), Stdout: &p.said, Stderr: os.Stderr,
-	})
-	require.NoError(t, err)
-	t.Cleanup(p.Kill)
-}
-
-func (p *process) stop(t *testing.T, d time.Duration) {
-	require.NoError(t, p.Signal(syscall.SIGSTOP))
-	untilWithin(t, busyPatience, p.name+" is stopped", func() bool {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
-		require.NoError(t, err)
-		_, state, _ := bytes.Cut(stat, []byte(") "))
-		return state[0] == 'T'
-	})
-	time.Sleep(d)
-	require.NoError(t, p.Signal(syscall.SIGCONT))
-}
 
 // history is all that is known of a saga when it is over.
 type history struct {
