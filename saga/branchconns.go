@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 )
 
 // DefaultBranchConns bounds the connections of an HTTPCaller to one host.
@@ -23,21 +24,14 @@ func (h *HTTPCaller) LimitConnections(perHost, total int) {
 	}
 }
 
-// dialWithin is dial within the bound of all connections. When there is no room it
-// closes idle connections: they are to other hosts, or they would be used.
+// dialWithin is dial within the bound of all connections. As long as there is no room
+// it closes idle connections: they are to other hosts, or they would be used.
 func (h *HTTPCaller) dialWithin(ctx context.Context, network, address string) (net.Conn, error) {
 	if h.room == nil {
 		return h.dial(ctx, network, address)
 	}
-	select {
-	case h.room <- struct{}{}:
-	default:
-		h.client.CloseIdleConnections()
-		select {
-		case h.room <- struct{}{}:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+	if err := h.takeRoom(ctx); err != nil {
+		return nil, err
 	}
 	conn, err := h.dial(ctx, network, address)
 	if err != nil {
@@ -45,6 +39,29 @@ func (h *HTTPCaller) dialWithin(ctx context.Context, network, address string) (n
 		return nil, err
 	}
 	return &branchConn{TCPConn: conn.(*net.TCPConn), room: h.room}, nil
+}
+
+// lookForIdle is how often a dial that waits looks for connections that became idle.
+const lookForIdle = 100 * time.Millisecond
+
+func (h *HTTPCaller) takeRoom(ctx context.Context) error {
+	select {
+	case h.room <- struct{}{}:
+		return nil
+	default:
+	}
+	look := time.NewTicker(lookForIdle)
+	defer look.Stop()
+	for {
+		h.client.CloseIdleConnections()
+		select {
+		case h.room <- struct{}{}:
+			return nil
+		case <-look.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // branchConn makes room for another when it is closed.

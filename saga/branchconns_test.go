@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -50,10 +51,8 @@ func TestHTTPCaller_LimitsItsConnections(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			caller, err := saga.NewHTTPCaller(nil)
-			require.NoError(t, err)
+			caller := newHTTPCaller(t)
 			caller.LimitConnections(tt.perHost, tt.total)
-			t.Cleanup(caller.Close)
 			goOn := make(chan struct{})
 			release := sync.OnceFunc(func() { close(goOn) })
 			hosts := make([]*branchHost, tt.hosts)
@@ -92,10 +91,8 @@ func TestHTTPCaller_LimitsItsConnections(t *testing.T) {
 // Idle connections to one host do not keep calls of another waiting.
 func TestHTTPCaller_MakesRoomForAnotherHost(t *testing.T) {
 	t.Parallel()
-	caller, err := saga.NewHTTPCaller(nil)
-	require.NoError(t, err)
+	caller := newHTTPCaller(t)
 	caller.LimitConnections(10, 1)
-	t.Cleanup(caller.Close)
 	one, other := countConnections(t, nil), countConnections(t, nil)
 	for range 3 {
 		for _, host := range []*branchHost{one, other} {
@@ -103,4 +100,33 @@ func TestHTTPCaller_MakesRoomForAnotherHost(t *testing.T) {
 			require.Equal(t, saga.Succeeded, outcome, why)
 		}
 	}
+}
+
+// Nor do connections that become idle only while such a call waits.
+func TestHTTPCaller_MakesRoomForAnotherHost_ThatWaitsAlready(t *testing.T) {
+	t.Parallel()
+	caller := newHTTPCaller(t)
+	caller.LimitConnections(1, 1)
+	goOn := make(chan struct{})
+	release := sync.OnceFunc(func() { close(goOn) })
+	one, other := countConnections(t, goOn), countConnections(t, nil)
+	t.Cleanup(release)
+	var calls sync.WaitGroup
+	asked := make(chan string)
+	call := func(host *branchHost) {
+		ctx := httptrace.WithClientTrace(within(t, patience), &httptrace.ClientTrace{GetConn: func(at string) { asked <- at }})
+		calls.Go(func() {
+			outcome, why := caller.Call(ctx, saga.Call{GID: "g", Branch: store.Action(0), URL: host.URL})
+			assert.Equal(t, saga.Succeeded, outcome, why)
+		})
+		<-asked
+	}
+	call(one)
+	until(t, "the one connection is in use", func() bool { return one.open.Load() == 1 })
+	call(other)
+	for range 20 { // these get the connection first, and leave it idle
+		call(one)
+	}
+	release()
+	calls.Wait()
 }

@@ -180,9 +180,7 @@ func TestAbort_HTTPConnectionWasCut_WaitsForTheDeadline(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	caller, err := saga.NewHTTPCaller(nil)
-	require.NoError(t, err)
-	t.Cleanup(caller.Close)
+	caller := newHTTPCaller(t)
 	cfg := patient()
 	cfg.RequestTimeout, cfg.RetryInterval = limit, time.Hour
 	c := start(t, storetest.NewModel(time.Hour), caller, cfg)
