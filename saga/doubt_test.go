@@ -205,15 +205,7 @@ func TestRun_GoneAfterTheLease_IsNotTakenForOurEnd(t *testing.T) {
 			return nil
 		}}, first, cfg)
 		s := newSaga(1)
-		type answer struct {
-			result saga.Result
-			err    error
-		}
-		told := make(chan answer, 1)
-		go func() {
-			result, err := a.Run(t.Context(), s)
-			told <- answer{result, err}
-		}()
+		told := runs(t, a, s)
 		<-first.called
 		away.Store(true)
 		close(first.goOn) // its action succeeds
@@ -240,15 +232,11 @@ func TestRun_StoreIsWiped_IsNotTakenForOurEnd(t *testing.T) {
 			}
 			return nil
 		}}, branches, unhurried())
-		told := make(chan error, 1)
-		go func() {
-			_, err := c.Run(t.Context(), newSaga(1))
-			told <- err
-		}()
+		told := runs(t, c, newSaga(1))
 		<-branches.called
 		wiped.Store(true)
 		close(branches.goOn)
-		require.ErrorIs(t, <-told, saga.ErrEndUnknown)
+		require.ErrorIs(t, (<-told).err, saga.ErrEndUnknown)
 		require.Zero(t, settled(t, c).Succeeded)
 	})
 }

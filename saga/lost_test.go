@@ -20,22 +20,6 @@ import (
 // a Redis that does not sync each write and crashes, or a failover to a replica
 // that is behind.
 
-// ended is what a client of Run was told.
-type ended struct {
-	result saga.Result
-	err    error
-}
-
-// runs has a client run a saga.
-func runs(t *testing.T, c *saga.Coordinator, s *saga.Saga) <-chan ended {
-	told := make(chan ended, 1)
-	go func() {
-		result, err := c.Run(t.Context(), s)
-		told <- ended{result, err}
-	}()
-	return told
-}
-
 // Redis keeps nothing on disk, and is started anew while an action is under way.
 // That the saga is gone then is not its success.
 func TestRun_RedisLosesTheSaga_IsNotSuccess(t *testing.T) {

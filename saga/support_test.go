@@ -212,6 +212,22 @@ func mustGet(t *testing.T, s store.Store, gid string) store.Record {
 	return record
 }
 
+// ended is what a client of Run was told.
+type ended struct {
+	result saga.Result
+	err    error
+}
+
+// runs has a client run a saga.
+func runs(t *testing.T, c *saga.Coordinator, s *saga.Saga) <-chan ended {
+	told := make(chan ended, 1)
+	go func() {
+		result, err := c.Run(t.Context(), s)
+		told <- ended{result, err}
+	}()
+	return told
+}
+
 // until polls until cond holds.
 func until(t *testing.T, what string, cond func() bool) {
 	t.Helper()
