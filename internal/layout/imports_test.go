@@ -31,7 +31,7 @@ var rules = []struct {
 	{"lua", nil, "scripts are text"},
 	{"lua/microbench", []string{"lua", "internal/document", "internal/tlsfiles"}, "it prices scripts; what starts servers, and runs sagas to compare with, calls it"},
 	{"saga", []string{"store", "store/groupcommit"}, "the coordinator works over any store"},
-	{"saga/webui", []string{"saga", "store", "internal/secret"}, "the page knows the coordinator, and no engine"},
+	{"saga/webui", []string{"saga", "store", "internal/peer", "internal/secret"}, "the page knows the coordinator, and no engine"},
 	{"saga/httpapi", []string{"saga", "store"}, "the wire format knows the coordinator, and no engine"},
 	{"saga/barrier", nil, "participants link it, and they run no coordinator"},
 	{"deploy/lab", []string{"internal/filesystem"}, "it starts servers and knows nothing of what they are for"},
@@ -39,6 +39,7 @@ var rules = []struct {
 	{"internal/document", nil, "it lays out what others found"},
 	{"internal/fill", []string{"saga", "store"}, "it fills any store, and knows no engine"},
 	{"internal/secret", nil, "a secret is text"},
+	{"internal/peer", nil, "it knows addresses"},
 	{"internal/tlsfiles", nil, "files are files, whoever speaks TLS"},
 	{"internal/testkit", []string{"store", "store/pebblestore", "store/redisstore", "deploy/lab"}, "it is for tests, and knows what several need"},
 	{"internal/config", []string{"internal/secret"}, "options are handed on as each package's own struct"},
@@ -50,13 +51,13 @@ var rules = []struct {
 	{"bench/internal/capacity", []string{"bench/internal/report", "bench/internal/stats", "internal/document"}, "it decides what to measure next; others send the load"},
 	{"bench/internal/compare", []string{"bench/internal/report", "bench/internal/stats", "internal/document"}, "it works on results, and runs nothing"},
 	{"bench/internal/plan", []string{"bench/internal/report", "bench/internal/stats", "bench/internal/usl", "internal/document", "store"}, "it works on results, and runs nothing"},
-	{"bench/internal/", []string{"store", "store/open", "saga", "saga/httpapi", "saga/webui", "lua", "deploy/lab", "internal/document", "internal/filesystem", "internal/fill", "internal/secret", "internal/tlsfiles", "bench/internal/", "store/groupcommit"}, "only the command line reads the configuration"},
+	{"bench/internal/", []string{"store", "store/open", "saga", "saga/httpapi", "saga/webui", "lua", "deploy/lab", "internal/document", "internal/filesystem", "internal/fill", "internal/peer", "internal/secret", "internal/tlsfiles", "bench/internal/", "store/groupcommit"}, "only the command line reads the configuration"},
 	{"bench", []string{"bench/internal/cli"}, "main hands its arguments on"},
 }
 
 // standardOnly import nothing beyond the standard library and, by the rules
 // above, us.
-var standardOnly = []string{"store", "store/groupcommit", "lua", "internal/secret", "internal/tlsfiles"}
+var standardOnly = []string{"store", "store/groupcommit", "lua", "internal/peer", "internal/secret", "internal/tlsfiles"}
 
 type goPackage struct {
 	ImportPath string

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"sagabench/internal/peer"
 )
 
 // Wrong logins that one address may make in so much time.
@@ -17,7 +19,7 @@ const (
 type failures struct {
 	mu    sync.Mutex
 	since time.Time
-	count map[netip.Prefix]int
+	count map[netip.Addr]int
 }
 
 // allow reports whether a login from there may be tried.
@@ -25,7 +27,7 @@ func (f *failures) allow(remote string, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if now.Sub(f.since) >= failureTime {
-		f.since, f.count = now, make(map[netip.Prefix]int)
+		f.since, f.count = now, make(map[netip.Addr]int)
 	}
 	return f.count[f.key(remote)] < failuresAllowed
 }
@@ -37,19 +39,15 @@ func (f *failures) add(remote string) {
 	f.count[f.key(remote)]++
 }
 
-// key is the network that one sender has to himself.
-func (f *failures) key(remote string) netip.Prefix {
+// key is whom a login counts for.
+func (f *failures) key(remote string) netip.Addr {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
-		return netip.Prefix{}
+		return netip.Addr{}
 	}
-	addr, bits := at.Addr().Unmap().WithZone(""), 32
-	if addr.Is6() {
-		bits = 64
-	}
-	key, err := addr.Prefix(bits)
-	if _, known := f.count[key]; err != nil || !known && len(f.count) >= maxFailing {
-		return netip.Prefix{}
+	key := peer.Of(at.Addr())
+	if _, known := f.count[key]; !known && len(f.count) >= maxFailing {
+		return netip.Addr{}
 	}
 	return key
 }

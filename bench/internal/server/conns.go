@@ -2,12 +2,15 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"sagabench/internal/peer"
 )
 
 const (
@@ -58,7 +61,8 @@ func (b *bounded) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &boundedConn{TCPConn: accepted.(*net.TCPConn), of: b, peer: peerOf(accepted)}
+	conn := accepted.(*net.TCPConn)
+	c := &boundedConn{TCPConn: conn, of: b, peer: peer.Of(conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr())}
 	c.idleSince.Store(time.Now().UnixNano())
 	for !b.admit(c) {
 		select {
@@ -70,18 +74,6 @@ func (b *bounded) Accept() (net.Conn, error) {
 		}
 	}
 	return c, nil
-}
-
-// peerOf is whom a connection counts for: an address, or, of IPv6, the network that
-// one host usually has to itself.
-func peerOf(c net.Conn) netip.Addr {
-	addr := c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
-	if addr.Is6() {
-		if network, err := addr.WithZone("").Prefix(64); err == nil {
-			return network.Addr()
-		}
-	}
-	return addr
 }
 
 // admit takes a connection in, if need be in the place of another.
@@ -199,8 +191,8 @@ func (c *boundedConn) Close() error {
 
 // boundedOf finds what the listener accepted under what net/http serves.
 func boundedOf(c net.Conn) *boundedConn {
-	if wrapped, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
-		c = wrapped.NetConn()
+	if secured, ok := c.(*tls.Conn); ok {
+		c = secured.NetConn()
 	}
 	found, _ := c.(*boundedConn)
 	return found

@@ -158,23 +158,6 @@ func TestServer_BoundsTheConnectionsOfOnePeer(t *testing.T) {
 	close(h.release)
 }
 
-// A peer is an address, or of IPv6 the network of one host.
-func TestPeerOf(t *testing.T) {
-	t.Parallel()
-	for addr, want := range map[string]string{
-		"10.1.2.3": "10.1.2.3", "::ffff:10.1.2.3": "10.1.2.3", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::",
-	} {
-		require.Equal(t, want, peerOf(from{addr: net.ParseIP(addr)}).String())
-	}
-}
-
-type from struct {
-	net.Conn
-	addr net.IP
-}
-
-func (f from) RemoteAddr() net.Addr { return &net.TCPAddr{IP: f.addr, Port: 1} }
-
 // A request that has come is not lost to a server that is too busy to read it at once.
 func TestBounded_SparesAConnectionWhoseRequestHasCome(t *testing.T) {
 	t.Parallel()
