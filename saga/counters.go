@@ -15,7 +15,7 @@ type Counters struct {
 	Succeeded   int64
 	Failed      int64
 	PutOff      int64 // runs that ended with a branch undecided
-	Lost        int64 // runs that ended because another coordinator took over
+	Lost        int64 // runs that ended because another coordinator took over, or the saga was gone
 	StoreErrors int64 // calls of the store that failed and were tried again
 	// LostWrites counts how often the store was found not to have what it had
 	// acknowledged: it is less durable than it should be, or was set back.

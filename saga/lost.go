@@ -120,7 +120,7 @@ func (a *aborts) add(gid string, s State, keep time.Duration) {
 	a.sagas[gid] = abortedUntil{State{Status: store.StatusAborting, Marks: s.Marks, Aborted: s.Aborted, Forced: s.Forced}, now.Add(keep)}
 }
 
-// state is how the saga was when last heard of, if it was aborting.
+// state is how the saga was when it was last heard to be aborting.
 func (a *aborts) state(gid string) (State, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -144,6 +144,7 @@ func (c *Coordinator) recall(r *run) {
 		for _, m := range missing(known.Marks, marks) {
 			marks = marks.With(m.Branch, m.Mark)
 		}
-		r.state, r.until = State{Status: store.StatusAborting, Marks: marks, Aborted: known.Aborted, Forced: known.Forced}, time.Time{}
+		known.Marks = marks
+		r.state, r.until = known, time.Time{}
 	}
 }

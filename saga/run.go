@@ -45,7 +45,7 @@ func (c *Coordinator) newRun(s *Saga, epoch uint32, state State, leased time.Tim
 
 // What keeps a decision from being written, beside the store's own errors.
 var (
-	errTakenOver = errors.New("taken over") // another coordinator has raised the epoch, or the saga is gone
+	errTakenOver = errors.New("taken over") // another coordinator has raised the epoch, or it was let go
 	errDemanded  = errors.New("changed on demand")
 )
 

@@ -85,11 +85,7 @@ func buildSlowSync(ctx context.Context, dir string) error {
 
 // slowSyncEnv is the environment of a server that runs with the library as account.
 func slowSyncEnv(dir, account string) []string {
-	env := environment(account)
-	if env == nil {
-		env = os.Environ()
-	}
-	return append(env,
+	return append(environment(account),
 		"LD_PRELOAD="+filepath.Join(dir, slowSyncLibrary),
 		"LAB_SYNC_DELAY="+filepath.Join(dir, slowSyncDelay),
 		"LAB_SYNC_HELD="+filepath.Join(dir, slowSyncHeld))

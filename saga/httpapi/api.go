@@ -61,7 +61,7 @@ func (a *API) Register(r gin.IRouter) {
 
 // Actions that Config.Audit is told of.
 const (
-	actionSubmit    = "submit"
+	ActionSubmit    = "submit"
 	actionAbort     = "abort"
 	actionForceStop = "force-stop"
 	actionRetry     = "retry"

@@ -23,6 +23,7 @@
 //	413 {"message":…}                              the body is too large
 //	425 {"dtm_result":"ONGOING","message":…}       the saga goes on, but its end was not waited for any longer
 //	500 {"message":…}                              the store is away: the outcome is unknown
+//	503 {"message":…}, Retry-After                 too much is under way; nothing was written
 //
 // # What it guarantees
 //
@@ -32,7 +33,8 @@
 //     of its branches is called.
 //   - What dtm ignores is ignored: fields it does not know, and the top-level
 //     concurrent. What dtm trips over is refused with 400, which names the field.
-//   - A body is read up to [MaxBodyBytes].
+//   - A body is read up to [MaxBodyBytes], and costs little more than its size,
+//     whatever is in it. So many large ones are read at a time.
 //
 // # What it leaves to others
 //

@@ -12,7 +12,7 @@ import (
 	"sagabench/store"
 )
 
-func (a *API) submit(c *gin.Context) { a.audited(c, actionSubmit, a.accept(c)) }
+func (a *API) submit(c *gin.Context) { a.audited(c, ActionSubmit, a.accept(c)) }
 
 // accept answers a submit, and returns its gid.
 func (a *API) accept(c *gin.Context) (gid string) {

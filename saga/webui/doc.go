@@ -15,10 +15,11 @@
 //
 // # What it guarantees
 //
-//   - With Config.Token, nothing but the login form and its looks is shown to who
-//     has not logged in with it. A login is a cookie that scripts cannot read and
+//   - With Config.Tokens, nothing but the login form and its looks is shown to who
+//     has not logged in with one. A login is a cookie that scripts cannot read and
 //     other sites do not get, ends after half a day, and holds no secret; it is
-//     good for every server that has the same token.
+//     good for every server that has the same token. Logging out ends it at this
+//     server. Wrong logins are throttled by address.
 //   - What changes something is a POST, and refused when another site made the
 //     browser send it.
 //   - All that comes from sagas is escaped, and the Content-Security-Policy

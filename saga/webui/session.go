@@ -66,7 +66,7 @@ func (u *UI) loggedIn(c *gin.Context) {
 	c.Abort()
 	if !slices.Contains(reading, c.Request.Method) {
 		u.problem(c, http.StatusUnauthorized, "You are not logged in, or no longer.")
-		u.audited(c, actionRequest)
+		u.audited(c, ActionRequest)
 		return
 	}
 	c.Redirect(http.StatusSeeOther, "/ui/login?to="+url.QueryEscape(c.Request.URL.RequestURI()))

@@ -110,13 +110,13 @@ func (u *UI) ownOrigin(c *gin.Context) {
 	if err := u.crossOrigin.Check(c.Request); err != nil {
 		u.problem(c, http.StatusForbidden, "This request was not made from this page.")
 		c.Abort()
-		u.audited(c, actionRequest)
+		u.audited(c, ActionRequest)
 	}
 }
 
 // Actions that Config.Audit is told of.
 const (
-	actionRequest = "request" // one that did not get as far as its endpoint
+	ActionRequest = "request" // one that did not get as far as its endpoint
 	actionLogin   = "login"
 	actionLogout  = "logout"
 	actionAbort   = "abort"

@@ -6,12 +6,7 @@ import (
 	"net/http"
 
 	"sagabench/internal/secret"
-)
-
-// Actions of the audit, beside those that saga/httpapi and saga/webui name.
-const (
-	actionRequest = "request" // one that did not get as far as its endpoint
-	actionSubmit  = "submit"
+	"sagabench/saga/httpapi"
 )
 
 // maxAudited bounds what a client can have written into one field of a line.
@@ -59,7 +54,7 @@ func (g *guard) audited(r *http.Request, shown secret.Text, action, gid string, 
 // Submits that were taken, or failed as sagas do, are left out unless the
 // configuration asks for them: there is one for each saga, and the store holds it.
 func (g *guard) auditedRequest(r *http.Request, action, gid string, status int) {
-	if action == actionSubmit && !g.auditSubmits && status != http.StatusBadRequest && status != http.StatusRequestEntityTooLarge {
+	if action == httpapi.ActionSubmit && !g.auditSubmits && status != http.StatusBadRequest && status != http.StatusRequestEntityTooLarge {
 		return
 	}
 	shown := bearer(r)

@@ -13,6 +13,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"sagabench/internal/secret"
+	"sagabench/saga/webui"
 )
 
 // guard stands before every route, and writes the audit. With a token, requests must show it. Without
@@ -63,7 +64,7 @@ func (g *guard) admin(c *gin.Context) {
 
 func (g *guard) refuse(c *gin.Context, status int, why string) {
 	g.refused.Add(1)
-	g.auditedRequest(c.Request, actionRequest, "", status)
+	g.auditedRequest(c.Request, webui.ActionRequest, "", status)
 	answer(c, status, reply{Message: why})
 	c.Abort()
 }
