@@ -72,11 +72,11 @@ func (s *Server) panicked(c *gin.Context, value any) {
 }
 
 // logErrors logs why requests failed that were not at fault themselves: their
-// answers do not say it.
+// answers do not say it. Of an outage one line in a while will do.
 func (s *Server) logErrors(c *gin.Context) {
 	c.Next()
 	for _, err := range c.Errors {
-		s.seldom.log(slog.LevelError, "a request failed", "", "method", c.Request.Method, "path", c.FullPath(), "error", err.Err)
+		s.seldom.first(1, slog.LevelWarn, "a request failed", c.FullPath(), "method", c.Request.Method, "path", c.FullPath(), "error", err.Err)
 	}
 }
 

@@ -29,28 +29,33 @@ func newSeldom(log *slog.Logger) *seldom {
 
 // log logs a message; its lines are counted apart for each kind.
 func (s *seldom) log(level slog.Level, message, kind string, args ...any) {
+	s.first(seldomLines, level, message, kind, args...)
+}
+
+// first is log with another number of lines.
+func (s *seldom) first(lines int, level slog.Level, message, kind string, args ...any) {
 	key := [2]string{message, kind}
 	s.mu.Lock()
 	s.counts[key]++
 	n := s.counts[key]
 	s.mu.Unlock()
 	if n == 1 {
-		time.AfterFunc(seldomTime, func() { s.sum(level, key) })
+		time.AfterFunc(seldomTime, func() { s.sum(lines, level, key) })
 	}
-	if n <= seldomLines {
+	if n <= lines {
 		s.logger.Log(context.Background(), level, message, args...)
 	}
 }
 
 // sum ends the while, and says how much of it was left out.
-func (s *seldom) sum(level slog.Level, key [2]string) {
+func (s *seldom) sum(lines int, level slog.Level, key [2]string) {
 	s.mu.Lock()
 	n := s.counts[key]
 	delete(s.counts, key)
 	s.mu.Unlock()
-	if n > seldomLines {
+	if n > lines {
 		s.logger.Log(context.Background(), level, "more of the same was left out of the log",
-			"message", key[0], "kind", key[1], "lines", n-seldomLines, "within", seldomTime)
+			"message", key[0], "kind", key[1], "lines", n-lines, "within", seldomTime)
 	}
 }
 
