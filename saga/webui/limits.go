@@ -2,6 +2,7 @@ package webui
 
 import (
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 )
@@ -61,6 +62,10 @@ type logouts struct {
 	ends map[string]int64 // Unix seconds, by login
 }
 
+// maxLogouts bounds them. Beyond that any is forgotten: it takes the token to make so
+// many.
+const maxLogouts = 10_000
+
 // add ends a login that is valid.
 func (l *logouts) add(login string, ends int64, now time.Time) {
 	l.mu.Lock()
@@ -73,7 +78,13 @@ func (l *logouts) add(login string, ends int64, now time.Time) {
 			delete(l.ends, other)
 		}
 	}
-	l.ends[login] = ends
+	for other := range l.ends {
+		if len(l.ends) < maxLogouts {
+			break
+		}
+		delete(l.ends, other)
+	}
+	l.ends[strings.Clone(login)] = ends // it is part of the whole header that it came in
 }
 
 func (l *logouts) have(login string) bool {
