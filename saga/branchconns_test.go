@@ -1,12 +1,14 @@
 package saga_test
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -103,4 +105,61 @@ func TestHTTPCaller_MakesRoomForAnotherHost(t *testing.T) {
 			require.Equal(t, saga.Succeeded, outcome, why)
 		}
 	}
+}
+
+// What becomes idle while a call of another host waits makes room for it.
+func TestHTTPCaller_MakesRoomForAHostThatWaits(t *testing.T) {
+	t.Parallel()
+	caller, err := saga.NewHTTPCaller(nil)
+	require.NoError(t, err)
+	caller.LimitConnections(1, 1)
+	t.Cleanup(caller.Close)
+	goOn := make(chan struct{})
+	one, other := countConnections(t, goOn), countConnections(t, nil)
+	var both sync.WaitGroup
+	call := func(host *branchHost) {
+		both.Go(func() {
+			outcome, why := caller.Call(within(t, 5*time.Second), saga.Call{GID: "g", Branch: store.Action(0), URL: host.URL})
+			assert.Equal(t, saga.Succeeded, outcome, why)
+		})
+	}
+	call(one)
+	until(t, "the only connection is open", func() bool { return one.open.Load() == 1 })
+	call(other)
+	time.Sleep(100 * time.Millisecond) // it waits
+	call(one)                          // and this for the connection, which is kept for it
+	time.Sleep(100 * time.Millisecond)
+	close(goOn)
+	both.Wait()
+}
+
+// Handshakes that a host does not answer end some time, and do not count against it
+// for ever.
+func TestHTTPCaller_HandshakesThatHang(t *testing.T) {
+	t.Parallel()
+	silent := make(chan net.Conn, 10)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				close(silent)
+				return
+			}
+			silent <- conn
+		}
+	}()
+	caller, err := saga.NewHTTPCaller(nil)
+	require.NoError(t, err)
+	caller.LimitConnections(1, 0)
+	t.Cleanup(caller.Close)
+	outcome, why := caller.Call(within(t, 100*time.Millisecond), saga.Call{GID: "g", Branch: store.Action(0), URL: "https://" + l.Addr().String()})
+	require.Equal(t, saga.Unknown, outcome, why)
+	conn := <-silent
+	defer conn.Close()
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
+	_, err = io.Copy(io.Discard, conn)
+	require.NoError(t, err, "the caller has closed it")
 }
