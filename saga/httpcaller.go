@@ -131,6 +131,9 @@ func (h *HTTPCaller) Call(ctx context.Context, c Call) (Outcome, string) {
 	if outcome == Succeeded {
 		return outcome, ""
 	}
+	if response.StatusCode/100 == 3 { // its text repeats the URL, which may hold a key
+		return outcome, response.Status + ": redirects are not followed"
+	}
 	const quoted = 200
 	return outcome, fmt.Sprintf("%s: %s", response.Status, bytes.ToValidUTF8(bytes.ReplaceAll(body[:min(len(body), quoted)], []byte{0}, nil), nil))
 }
