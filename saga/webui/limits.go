@@ -1,11 +1,29 @@
 package webui
 
 import (
+	"context"
 	"net/netip"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gin-gonic/gin"
 )
+
+// maxReading bounds the pages of the store, and whole sagas, that are read at once: of
+// each, 8 MiB may be in memory a few times over.
+const maxReading = 8
+
+// whileReading keeps a request waiting for its turn to read, unless its client leaves.
+func (u *UI) whileReading(c *gin.Context, read func() error) error {
+	select {
+	case u.reading <- struct{}{}:
+	case <-c.Request.Context().Done():
+		return context.Cause(c.Request.Context())
+	}
+	defer func() { <-u.reading }()
+	return read()
+}
 
 // Wrong logins that one address may make in so much time.
 const (
