@@ -31,11 +31,15 @@ func (c *Coordinator) submit(ctx context.Context, s *Saga) (*run, error) {
 	return r, err
 }
 
-// weight is for how many sagas one counts: as many as it may call branches at once.
-// The largest is let in when nothing else is under way.
+// bytesOfOne is how much of a saga counts as one: it is in memory while it is under way.
+const bytesOfOne = 32 << 10
+
+// weight is for how many sagas one counts: as many as it may call branches at once, or,
+// if that is more, as it is large. The largest is let in when nothing else is under way.
 func (c *Coordinator) weight(s *Saga) int64 {
-	if !s.Concurrent {
-		return 1
+	weight := 1 + s.size(func(text string) int { return len(text) })/bytesOfOne
+	if s.Concurrent {
+		weight = max(weight, len(s.Steps))
 	}
-	return int64(max(1, min(len(s.Steps), c.cfg.MaxInFlight)))
+	return int64(min(weight, c.cfg.MaxInFlight))
 }

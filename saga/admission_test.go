@@ -2,6 +2,7 @@ package saga_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -106,4 +107,30 @@ func TestSubmit_AConcurrentSagaCountsForEachStep(t *testing.T) {
 	large := concurrent(20)
 	until(t, "there is room for it", func() bool { return c.Submit(t.Context(), large) == nil })
 	require.Equal(t, store.StatusSucceeded, mustWait(t, c, large.GID).Status)
+}
+
+// Large sagas are held in memory while they are under way.
+func TestSubmit_ALargeSagaCountsForSeveral(t *testing.T) {
+	t.Parallel()
+	cfg := patient()
+	cfg.MaxInFlight = 100
+	at := blocking()
+	c := start(t, storetest.NewModel(time.Hour), at, cfg)
+	large := func() *saga.Saga {
+		s := newSaga(2)
+		s.Steps[0].Payload = `"` + strings.Repeat("x", saga.MaxPayloadBytes-2) + `"`
+		s.Steps[1].Payload = s.Steps[0].Payload
+		return s
+	}
+	first := []*saga.Saga{large()} // 65
+	for _, s := range first {
+		require.NoError(t, c.Submit(t.Context(), s))
+	}
+	require.ErrorIs(t, c.Submit(t.Context(), large()), saga.ErrBusy)
+	require.NoError(t, c.Submit(t.Context(), newSaga(1)))
+	close(at.goOn)
+	for _, s := range first {
+		require.Equal(t, store.StatusSucceeded, mustWait(t, c, s.GID).Status)
+	}
+	until(t, "there is room again", func() bool { return c.Submit(t.Context(), large()) == nil })
 }

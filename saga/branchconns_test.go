@@ -1,6 +1,7 @@
 package saga_test
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -129,4 +131,35 @@ func TestHTTPCaller_MakesRoomForAnotherHost_ThatWaitsAlready(t *testing.T) {
 	}
 	release()
 	calls.Wait()
+}
+
+// Handshakes that a host does not answer end some time, and do not count against it
+// for ever.
+func TestHTTPCaller_HandshakesThatHang(t *testing.T) {
+	t.Parallel()
+	silent := make(chan net.Conn, 10)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				close(silent)
+				return
+			}
+			silent <- conn
+		}
+	}()
+	caller, err := saga.NewHTTPCaller(nil)
+	require.NoError(t, err)
+	caller.LimitConnections(1, 0)
+	t.Cleanup(caller.Close)
+	outcome, why := caller.Call(within(t, 100*time.Millisecond), saga.Call{GID: "g", Branch: store.Action(0), URL: "https://" + l.Addr().String()})
+	require.Equal(t, saga.Unknown, outcome, why)
+	conn := <-silent
+	defer conn.Close()
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
+	_, err = io.Copy(io.Discard, conn)
+	require.NoError(t, err, "the caller has closed it")
 }

@@ -73,9 +73,17 @@ func (l allowList) name(host, port string) bool {
 	return l.names[host] || l.names[net.JoinHostPort(host, port)]
 }
 
+// address reports whether an address may be called on a port. A network that holds more
+// than loopback addresses, such as 0.0.0.0/0, does not allow them, nor those that lead
+// there: 0.0.0.0 and [::].
 func (l allowList) address(addr netip.Addr, port uint16) bool {
+	addr = addr.Unmap()
+	here := addr.IsLoopback() || addr.IsUnspecified()
 	for _, n := range l.networks {
-		if n.prefix.Contains(addr.Unmap()) && (n.port == 0 || n.port == port) {
+		if here && !n.prefix.Addr().IsLoopback() {
+			continue
+		}
+		if n.prefix.Contains(addr) && (n.port == 0 || n.port == port) {
 			return true
 		}
 	}

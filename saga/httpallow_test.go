@@ -128,3 +128,22 @@ func TestHTTPCaller_ListedPort_OpensNoOther(t *testing.T) {
 		}
 	}
 }
+
+// Loopback that was taken away does not come back with the whole of the Internet.
+func TestHTTPCaller_AWideNetworkIsNotLoopback(t *testing.T) {
+	t.Parallel()
+	h, err := saga.HTTPConfig{Allow: []string{"0.0.0.0/0", "::/0", "127.0.0.1:9"}, NoLoopback: true}.NewCaller()
+	require.NoError(t, err)
+	t.Cleanup(h.Close)
+	for url, allowed := range map[string]bool{
+		"http://127.0.0.1:8080/": false, "http://0.0.0.0:8080/": false, "http://[::1]/": false, "http://[::]/": false,
+		"http://[::ffff:127.0.0.1]/": false, "http://127.0.0.1:9/": true, "http://192.0.2.1/": true, "http://[2001:db8::1]/": true,
+	} {
+		require.Equal(t, allowed, h.Check(url) == nil, url)
+	}
+	_, port, err := net.SplitHostPort(serve(t, func(http.ResponseWriter, *http.Request) {}).Listener.Addr().String())
+	require.NoError(t, err)
+	outcome, why := h.Call(within(t, patience), saga.Call{GID: "g", URL: "http://localhost:" + port})
+	require.NotEqual(t, saga.Succeeded, outcome)
+	require.Contains(t, why, "allow-list")
+}

@@ -38,9 +38,9 @@ const maxAnswerBytes = 64 << 10
 // was allowed, and to nothing else: a saga's URLs come from its submitter, who
 // must not reach through us what he cannot reach himself.
 type HTTPCaller struct {
-	client *http.Client
-	allow  allowList
-	room   chan struct{} // of all connections; nil: they are not bounded
+	transport *http.Transport // not a client: that reads Location, and repeats it in its errors
+	allow     allowList
+	room      chan struct{} // of all connections; nil: they are not bounded
 }
 
 var _ Caller = (*HTTPCaller)(nil)
@@ -70,21 +70,19 @@ func (cfg HTTPConfig) NewCaller() (*HTTPCaller, error) {
 		return nil, err
 	}
 	h := &HTTPCaller{allow: allow}
-	h.client = &http.Client{
-		Transport: &http.Transport{
-			DialContext:            h.dialWithin,
-			TLSClientConfig:        cfg.TLS,
-			IdleConnTimeout:        90 * time.Second,
-			MaxResponseHeaderBytes: maxAnswerBytes,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	h.transport = &http.Transport{
+		DialContext:            h.dialWithin,
+		TLSClientConfig:        cfg.TLS,
+		IdleConnTimeout:        90 * time.Second,
+		TLSHandshakeTimeout:    connectTime,
+		MaxResponseHeaderBytes: maxAnswerBytes,
 	}
 	h.LimitConnections(DefaultBranchConns, 0)
 	return h, nil
 }
 
 // Close drops idle connections.
-func (h *HTTPCaller) Close() { h.client.CloseIdleConnections() }
+func (h *HTTPCaller) Close() { h.transport.CloseIdleConnections() }
 
 // Check implements Caller.
 func (h *HTTPCaller) Check(raw string) error {
@@ -110,7 +108,7 @@ func (h *HTTPCaller) Call(ctx context.Context, c Call) (Outcome, string) {
 	if err != nil {
 		return Ended, withoutURL(err).Error()
 	}
-	response, err := h.client.Do(request)
+	response, err := h.transport.RoundTrip(request)
 	if err != nil {
 		why := fmt.Sprintf("%s %s: %v", request.Method, RedactURL(c.URL), withoutURL(err))
 		if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
@@ -132,6 +130,9 @@ func (h *HTTPCaller) Call(ctx context.Context, c Call) (Outcome, string) {
 	}
 	if outcome == Succeeded {
 		return outcome, ""
+	}
+	if response.StatusCode/100 == 3 { // its text repeats the URL, which may hold a key
+		return outcome, response.Status + ": redirects are not followed"
 	}
 	const quoted = 200
 	return outcome, fmt.Sprintf("%s: %s", response.Status, bytes.ToValidUTF8(bytes.ReplaceAll(body[:min(len(body), quoted)], []byte{0}, nil), nil))
@@ -173,6 +174,10 @@ func newRequest(ctx context.Context, c Call) (*http.Request, error) {
 	if c.Payload != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
+	if user := request.URL.User; user != nil {
+		password, _ := user.Password()
+		request.SetBasicAuth(user.Username(), password)
+	}
 	for name, value := range c.Headers {
 		request.Header.Set(name, value)
 	}
@@ -183,7 +188,7 @@ func newRequest(ctx context.Context, c Call) (*http.Request, error) {
 }
 
 func (h *HTTPCaller) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	var dialer net.Dialer
+	dialer := net.Dialer{Timeout: connectTime}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err

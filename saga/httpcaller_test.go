@@ -344,3 +344,22 @@ func answering(t *testing.T, said string) (url string) {
 	})
 	return "http://" + listener.Addr().String()
 }
+
+// Many servers repeat the URL, with its query, where they redirect.
+func TestHTTPCaller_ARedirectIsNotQuoted(t *testing.T) {
+	t.Parallel()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/pay/", func(http.ResponseWriter, *http.Request) {})
+	for name, handler := range map[string]http.HandlerFunc{
+		"to a slash": mux.ServeHTTP,
+		"to nowhere": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", "http://%zz"+r.URL.String())
+			w.WriteHeader(http.StatusFound)
+		},
+	} {
+		outcome, why := newHTTPCaller(t).Call(within(t, patience), saga.Call{GID: "g", URL: serve(t, handler).URL + "/pay?key=topsecret"})
+		require.NotEqual(t, saga.Succeeded, outcome, name)
+		require.Contains(t, why, "3", name)
+		require.NotContains(t, why, "topsecret", name)
+	}
+}

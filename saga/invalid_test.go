@@ -2,6 +2,7 @@ package saga_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -149,4 +150,20 @@ func create(t *testing.T, s store.Store, gid, body string, steps int) {
 	t.Helper()
 	errs := s.Apply(t.Context(), []store.Change{&store.Create{GID: gid, Body: []byte(body), Steps: steps, Owner: "dead"}})
 	require.NoError(t, errs[0])
+}
+
+// What becomes too large only as JSON is refused before it is encoded. Not parallel: it
+// looks at what the process allocates.
+func TestSubmit_ASagaThatGrowsAsJSON_CostsNothing(t *testing.T) {
+	s := newSaga(4)
+	for i := range s.Steps {
+		s.Steps[i].Payload = `"` + strings.Repeat("<", saga.MaxPayloadBytes-1000) + `"`
+	}
+	c := start(t, storetest.NewModel(time.Hour), blocking(), patient())
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err := c.Submit(t.Context(), s)
+	runtime.ReadMemStats(&after)
+	require.ErrorIs(t, err, store.ErrInvalid)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
 }

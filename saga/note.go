@@ -61,5 +61,5 @@ func reason(text string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, ""))
-	return strings.ToValidUTF8(text[:min(len(text), maxReasonBytes)], "")
+	return strings.Clone(strings.ToValidUTF8(text[:min(len(text), maxReasonBytes)], "")) // or it would keep all of text in memory
 }

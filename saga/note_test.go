@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -145,4 +146,11 @@ func TestRead_ImpossibleOrder_IsRefused(t *testing.T) {
 		_, err := saga.Read(store.Record{GID: "g", Status: store.StatusSubmitted, Marks: "----", Body: []byte(body)})
 		require.ErrorContains(t, err, "after", body)
 	}
+}
+
+// A reason that is kept does not keep the whole answer it was cut from.
+func TestReason_IsAStringOfItsOwn(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("x", 64<<10)
+	require.NotSame(t, unsafe.StringData(text), unsafe.StringData(saga.ReasonOf(text)))
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"sagabench/store"
@@ -68,9 +69,28 @@ const (
 	sortedDigits   = "0123456789ABCDEFGHIJKLMNOPQRSTUV"
 )
 
+// size adds up what is counted of all that may be long.
+func (s *Saga) size(count func(string) int) int {
+	n := count(s.Custom)
+	for i := range s.Steps {
+		n += count(s.Steps[i].Action) + count(s.Steps[i].Compensate) + count(s.Steps[i].Payload)
+	}
+	return n
+}
+
+// escaped is how long text is as JSON, at least: six bytes for each of these.
+func escaped(text string) int {
+	return len(text) + 5*(strings.Count(text, "<")+strings.Count(text, ">")+strings.Count(text, "&"))
+}
+
 // encode gives the body under which a store keeps the saga. Equal sagas have
 // equal bodies.
 func (s *Saga) encode() ([]byte, error) {
+	if n := s.size(func(text string) int { return len(text) }); n > store.MaxBodyBytes/6 { // encoding costs several times the result
+		if n = s.size(escaped); n > store.MaxBodyBytes {
+			return nil, fmt.Errorf("%w: body: %d bytes as JSON, where < > & take six, at most %d", store.ErrInvalid, n, store.MaxBodyBytes)
+		}
+	}
 	body, err := json.Marshal(s)
 	if err != nil {
 		return nil, fmt.Errorf("encoding saga %s: %w", s.GID, err)

@@ -10,8 +10,8 @@ import (
 
 // slots bound the recovered sagas that are under way, and share that out among the
 // participants they wait for. A participant may hold three times as many as are
-// left free. So one that hangs leaves a quarter to the others, and several leave
-// something still.
+// left free. So one that hangs leaves a quarter to the others. Five that hang, one
+// after another, may leave nothing.
 type slots struct {
 	all   int
 	began time.Time // from which ages are counted

@@ -155,11 +155,11 @@ func (s *Saga) validateHeaders() error {
 		size += len(name) + len(value)
 		switch {
 		case !isToken(name):
-			return fmt.Errorf("%w: branch_headers: %q is no header's name", store.ErrInvalid, name)
+			return fmt.Errorf("%w: branch_headers: %.100q is no header's name", store.ErrInvalid, name)
 		case ownHeaders[strings.ToLower(name)]:
 			return fmt.Errorf("%w: branch_headers: %s is not the submitter's to set", store.ErrInvalid, name)
 		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f || r == utf8.RuneError }):
-			return fmt.Errorf("%w: branch_headers: the value of %s holds what a header cannot", store.ErrInvalid, name)
+			return fmt.Errorf("%w: branch_headers: the value of %.100s holds what a header cannot", store.ErrInvalid, name)
 		}
 	}
 	if size > MaxHeaderBytes {

@@ -19,11 +19,12 @@ import (
 //go:embed slowsync/slowsync.c
 var slowSyncSource string
 
-// Files in a server's directory.
+// Files of a server. The first two are beside its directory, for we write them, and
+// inside of it the server's account decides what a name leads to.
 const (
-	slowSyncLibrary = "lab-slowsync.so"
-	slowSyncDelay   = "lab-slowsync.delay"
-	slowSyncHeld    = "lab-slowsync.held"
+	slowSyncLibrary = ".slowsync.so"
+	slowSyncDelay   = ".slowsync.delay"
+	slowSyncHeld    = "lab-slowsync.held" // in the directory: the server writes it
 )
 
 // SlowSync makes each fsync and fdatasync of the server take d longer, from now on
@@ -51,7 +52,7 @@ func (s *Server) HeldSyncs() (int64, error) {
 
 // writeDelay renames, so that nobody reads half of it.
 func writeDelay(dir string, d time.Duration) error {
-	path := filepath.Join(dir, slowSyncDelay)
+	path := dir + slowSyncDelay
 	if err := os.WriteFile(path+".new", fmt.Appendln(nil, d.Microseconds()), 0o644); err != nil {
 		return fmt.Errorf("slow the syncs of a server: %w", err)
 	}
@@ -71,7 +72,7 @@ func buildSlowSync(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	library := filepath.Join(dir, slowSyncLibrary)
+	library := dir + slowSyncLibrary
 	build := exec.CommandContext(ctx, compiler, "-shared", "-fPIC", "-O1", "-o", library, "-x", "c", "-")
 	build.Stdin = strings.NewReader(slowSyncSource)
 	if said, err := build.CombinedOutput(); err != nil {
@@ -86,7 +87,7 @@ func buildSlowSync(ctx context.Context, dir string) error {
 // slowSyncEnv is the environment of a server that runs with the library as account.
 func slowSyncEnv(dir, account string) []string {
 	return append(environment(account),
-		"LD_PRELOAD="+filepath.Join(dir, slowSyncLibrary),
-		"LAB_SYNC_DELAY="+filepath.Join(dir, slowSyncDelay),
+		"LD_PRELOAD="+dir+slowSyncLibrary,
+		"LAB_SYNC_DELAY="+dir+slowSyncDelay,
 		"LAB_SYNC_HELD="+filepath.Join(dir, slowSyncHeld))
 }

@@ -1,6 +1,8 @@
 package lab_test
 
 import (
+	"os"
+	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
@@ -47,4 +49,26 @@ func TestSlowSync_DelaysSyncs(t *testing.T) {
 
 	plain := lab.TestRedis(t, lab.RedisConfig{})
 	require.ErrorContains(t, plain.SlowSync(delay), "SlowSync")
+}
+
+// Where the server's account could plant a link we write nothing.
+func TestSlowSync_WritesNothingIntoTheServersDirectory(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("it works by LD_PRELOAD")
+	}
+	server := lab.TestRedis(t, lab.RedisConfig{SlowSync: true})
+	victim := filepath.Join(t.TempDir(), "victim")
+	require.NoError(t, os.WriteFile(victim, []byte("x"), 0o600))
+	for _, name := range []string{"lab-slowsync.delay", "lab-slowsync.delay.new", "lab-slowsync.so"} {
+		_ = os.Remove(filepath.Join(server.Dir(), name))
+		require.NoError(t, os.Symlink(victim, filepath.Join(server.Dir(), name)))
+	}
+	require.NoError(t, server.SlowSync(time.Millisecond))
+	info, err := os.Stat(victim)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	content, err := os.ReadFile(victim)
+	require.NoError(t, err)
+	require.Equal(t, "x", string(content))
 }

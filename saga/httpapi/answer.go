@@ -54,7 +54,7 @@ func fail(c *gin.Context, err error) {
 	switch {
 	case errors.Is(err, errTooLarge):
 		answer(c, http.StatusRequestEntityTooLarge, result{Message: err.Error()})
-	case errors.Is(err, saga.ErrBusy), errors.Is(err, errDecoding):
+	case errors.Is(err, saga.ErrBusy), errors.Is(err, errDecoding), errors.Is(err, errReading):
 		busy(c, err)
 	case errors.Is(err, store.ErrExists): // stores say it in words of their own
 		answer(c, http.StatusConflict, result{resultFailure, store.ErrExists.Error()})

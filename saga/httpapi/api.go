@@ -32,11 +32,12 @@ type API struct {
 	log         *slog.Logger
 	bodies      sync.Pool           // of *bytes.Buffer
 	decoding    *semaphore.Weighted // of maxDecoding
+	reading     *semaphore.Weighted // of maxReading
 }
 
 // New is the API of a coordinator, which runs over that store.
 func New(c *saga.Coordinator, s store.Store, cfg Config) *API {
-	a := &API{coordinator: c, store: s, cfg: cfg, log: cfg.Logger, decoding: semaphore.NewWeighted(maxDecoding)}
+	a := &API{coordinator: c, store: s, cfg: cfg, log: cfg.Logger, decoding: semaphore.NewWeighted(maxDecoding), reading: semaphore.NewWeighted(maxReading)}
 	if a.log == nil {
 		a.log = slog.Default()
 	}

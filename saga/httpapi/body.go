@@ -115,9 +115,9 @@ func explain(part string, err error) error {
 	case !errors.As(err, &badType):
 		return invalid("%s: no valid JSON: %w", part, err)
 	case badType.Field == "":
-		return invalid("%s: a JSON %s, must be an object", part, badType.Value)
+		return invalid("%s: a JSON %.50s, must be an object", part, badType.Value)
 	default:
-		return invalid("%s: %s: a JSON %s, must be %s", part, badType.Field, badType.Value, kindName(badType.Type))
+		return invalid("%s: %s: a JSON %.50s, must be %s", part, badType.Field, badType.Value, kindName(badType.Type))
 	}
 }
 

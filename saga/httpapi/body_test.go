@@ -107,3 +107,25 @@ func TestSubmit_BoundsTheBodiesInMemory(t *testing.T) {
 	large := `{"gid":"large","trans_type":"saga","steps":[{}],"payloads":["` + strings.Repeat("x", saga.MaxPayloadBytes) + `"]}`
 	require.Equal(t, http.StatusOK, at.post("/api/dtmsvr/submit", large).status)
 }
+
+// What is wrong with a body is told without repeating megabytes of it.
+func TestSubmit_DoesNotRepeatLongValues(t *testing.T) {
+	t.Parallel()
+	at := start(t, testkit.OpenPebble(t), nil)
+	long := strings.Repeat("\x7f", MaxBodyBytes-200) // %q makes four characters of each
+	for name, body := range map[string]string{
+		"a number":        `{"retry_limit":` + strings.Repeat("1", MaxBodyBytes-200) + `}`,
+		"type":            `{"trans_type":"` + long + `"}`,
+		"protocol":        `{"trans_type":"saga","protocol":"` + long + `"}`,
+		"a header's name": `{"gid":"g","trans_type":"saga","steps":[{}],"payloads":[""],"branch_headers":{"` + long + `":""}}`,
+		"a header":        `{"gid":"g","trans_type":"saga","steps":[{}],"payloads":[""],"branch_headers":{"` + strings.Repeat("x", MaxBodyBytes-200) + `":"\n"}}`,
+	} {
+		for _, path := range []string{"submit", "abort"} {
+			r := at.post("/api/dtmsvr/"+path, body)
+			require.Less(t, len(r.body), 1000, name)
+			if path == "submit" {
+				require.Equal(t, http.StatusBadRequest, r.status, name+": "+r.body)
+			}
+		}
+	}
+}

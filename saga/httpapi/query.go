@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -32,9 +34,42 @@ func (a *API) query(c *gin.Context) {
 	case info == nil:
 		answer(c, http.StatusOK, found{Branches: []branch{}})
 	default:
+		if n := int64(len(info.Body)); n > smallAnswer {
+			if !a.reading.TryAcquire(n) {
+				fail(c, errReading)
+				return
+			}
+			defer a.reading.Release(n)
+		}
 		t := describeWhole(*info)
 		answer(c, http.StatusOK, found{Branches: branches(*info), Transaction: &t})
 	}
+}
+
+const (
+	// maxReading bounds the bodies of sagas that are in memory to be answered, and the
+	// large answers that clients have not taken yet.
+	maxReading = 4 * store.MaxPageBytes
+	// smallAnswer is how long one may be that does not count.
+	smallAnswer = 64 << 10
+)
+
+// errReading: maxReading bytes are in use.
+var errReading = errors.New("too many large sagas are read at once")
+
+// readPage makes room for a page. free gives back all of it but keep.
+func (a *API) readPage(ctx context.Context) (free func(keep int), err error) {
+	ctx, cancel := context.WithTimeout(ctx, decodingWait)
+	defer cancel()
+	held := int64(store.MaxPageBytes)
+	if a.reading.Acquire(ctx, held) != nil {
+		return nil, errReading
+	}
+	return func(keep int) {
+		left := min(held, int64(keep))
+		a.reading.Release(held - left)
+		held = left
+	}, nil
 }
 
 // get gives nil if there is no such saga, nor could be.
@@ -81,6 +116,12 @@ func (a *API) all(c *gin.Context) {
 		return
 	}
 	if some {
+		free, err := a.readPage(c.Request.Context())
+		if err != nil {
+			fail(c, err)
+			return
+		}
+		defer free(0)
 		page, err := a.store.List(c.Request.Context(), query)
 		if err != nil {
 			fail(c, err)
@@ -95,6 +136,17 @@ func (a *API) all(c *gin.Context) {
 			}
 			l.Transactions = append(l.Transactions, describe(info))
 		}
+		text, err := json.Marshal(l)
+		if err != nil { // strings, numbers and times always encode
+			panic(err)
+		}
+		if len(text) <= smallAnswer {
+			free(0) // however slowly it is taken
+		} else {
+			free(len(text))
+		}
+		write(c, http.StatusOK, text)
+		return
 	}
 	answer(c, http.StatusOK, l)
 }

@@ -3,6 +3,8 @@ package httpapi
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -213,4 +215,31 @@ func TestSeconds_RoundsUp(t *testing.T) {
 	require.Equal(t, []int64{0, 1, 1, 2}, []int64{
 		seconds(0), seconds(time.Millisecond), seconds(time.Second), seconds(time.Second + 1),
 	})
+}
+
+// Clients that do not read large answers are answered up to a bound, and keep nobody from
+// small ones.
+func TestQuery_BoundsTheLargeAnswersInMemory(t *testing.T) {
+	t.Parallel()
+	s := testkit.OpenPebble(t)
+	at := start(t, s, nil)
+	for gid, size := range map[string]int{"large": saga.MaxPayloadBytes, "small": 1} {
+		payload := strings.Repeat("x", size)
+		require.Equal(t, http.StatusOK, at.post("/api/dtmsvr/submit",
+			fmt.Sprintf(`{"gid":%q,"trans_type":"saga","wait_result":true,"steps":[{},{},{}],"payloads":[%q,%[2]q,%[2]q]}`, gid, payload)).status)
+	}
+	const clients = 2 * maxReading / (3 * saga.MaxPayloadBytes)
+	for range clients {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(at.url, "http://"))
+		require.NoError(t, err)
+		t.Cleanup(func() { conn.Close() })
+		require.NoError(t, conn.(*net.TCPConn).SetReadBuffer(4096))
+		_, err = io.WriteString(conn, "GET /api/dtmsvr/query?gid=large HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool {
+		return at.get("/api/dtmsvr/query?gid=large").status == http.StatusServiceUnavailable
+	}, patience, 5*time.Millisecond)
+	require.Equal(t, http.StatusOK, at.get("/api/dtmsvr/query?gid=small").status)
+	require.Equal(t, http.StatusServiceUnavailable, at.get("/api/dtmsvr/query?gid=large").status)
 }

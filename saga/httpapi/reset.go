@@ -55,8 +55,13 @@ const (
 func (a *API) endPauses(ctx context.Context, timeout time.Duration, limit int) (done int, more bool, err error) {
 	for _, status := range []store.Status{store.StatusSubmitted, store.StatusAborting} {
 		for query := (store.Query{Status: status}); ; {
+			free, err := a.readPage(ctx)
+			if err != nil {
+				return done, false, err
+			}
 			page, err := a.store.List(ctx, query)
 			if err != nil {
+				free(0)
 				return done, false, err
 			}
 			after := page.Now.Add(timeout)
@@ -67,6 +72,10 @@ func (a *API) endPauses(ctx context.Context, timeout time.Duration, limit int) (
 				_, err := saga.Read(r)
 				return err != nil // which would be the end of this for all others
 			})
+			for i := range page.Records { // their gids are what counts from here
+				page.Records[i].Body, page.Records[i].Note = nil, ""
+			}
+			free(0)
 			for len(page.Records) > 0 {
 				if done == limit {
 					return done, true, nil

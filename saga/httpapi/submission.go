@@ -42,7 +42,7 @@ const (
 
 func checkType(transType string) error {
 	if transType != typeSaga {
-		return invalid("trans_type: %q, only %q is served here", transType, typeSaga)
+		return invalid("trans_type: %.50q, only %q is served here", transType, typeSaga)
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func (s *submission) saga() (*saga.Saga, error) {
 		return nil, err
 	}
 	if s.Protocol != "" && s.Protocol != protocolHTTP {
-		return nil, invalid("protocol: %q, must be %q or empty", s.Protocol, protocolHTTP)
+		return nil, invalid("protocol: %.50q, must be %q or empty", s.Protocol, protocolHTTP)
 	}
 	for _, f := range [...]struct {
 		name       string

@@ -1,12 +1,31 @@
 package webui
 
 import (
+	"context"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/gin-gonic/gin"
+
 	"sagabench/internal/peer"
 )
+
+// maxReading bounds the pages of the store, and whole sagas, that are read at once: of
+// each, 8 MiB may be in memory a few times over.
+const maxReading = 8
+
+// whileReading keeps a request waiting for its turn to read, unless its client leaves.
+func (u *UI) whileReading(c *gin.Context, read func() error) error {
+	select {
+	case u.reading <- struct{}{}:
+	case <-c.Request.Context().Done():
+		return context.Cause(c.Request.Context())
+	}
+	defer func() { <-u.reading }()
+	return read()
+}
 
 // Wrong logins that one address may make in so much time.
 const (
@@ -59,6 +78,10 @@ type logouts struct {
 	ends map[string]int64 // Unix seconds, by login
 }
 
+// maxLogouts bounds them. Beyond that any is forgotten: it takes the token to make so
+// many.
+const maxLogouts = 10_000
+
 // add ends a login that is valid.
 func (l *logouts) add(login string, ends int64, now time.Time) {
 	l.mu.Lock()
@@ -71,7 +94,13 @@ func (l *logouts) add(login string, ends int64, now time.Time) {
 			delete(l.ends, other)
 		}
 	}
-	l.ends[login] = ends
+	for other := range l.ends {
+		if len(l.ends) < maxLogouts {
+			break
+		}
+		delete(l.ends, other)
+	}
+	l.ends[strings.Clone(login)] = ends // it is part of the whole header that it came in
 }
 
 func (l *logouts) have(login string) bool {

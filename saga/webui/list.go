@@ -98,16 +98,19 @@ func (u *UI) showList(c *gin.Context) {
 	// A store's page may be empty and still have a next one.
 	for began := time.Now(); ; {
 		query.Limit = listRows - len(l.Rows)
-		page, err := u.store.List(c.Request.Context(), query)
+		err := u.whileReading(c, func() error {
+			page, err := u.store.List(c.Request.Context(), query)
+			for _, r := range page.Records {
+				l.Rows = append(l.Rows, u.row(r, page.Now))
+			}
+			query.Cursor = page.Next
+			return err
+		})
 		if err != nil {
 			u.fail(c, err)
 			return
 		}
-		for _, r := range page.Records {
-			l.Rows = append(l.Rows, u.row(r, page.Now))
-		}
-		query.Cursor = page.Next
-		if page.Next == "" || len(l.Rows) >= listRows || time.Since(began) >= listTime {
+		if query.Cursor == "" || len(l.Rows) >= listRows || time.Since(began) >= listTime {
 			break
 		}
 	}

@@ -73,15 +73,22 @@ func notice(done string) string {
 }
 
 func (u *UI) showSaga(c *gin.Context) {
-	info, err := u.coordinator.Get(c.Request.Context(), c.Param("gid"))
+	gid := c.Param("gid")
+	var content sagaContent
+	err := u.whileReading(c, func() error {
+		info, err := u.coordinator.Get(c.Request.Context(), gid)
+		if err == nil {
+			content = describe(info, time.Now())
+		}
+		return err
+	})
 	if err != nil {
 		u.fail(c, err)
 		return
 	}
-	content := describe(info, time.Now())
-	content.Attempts, content.MoreAttempts = timeline(u.cfg.Attempts.of(info.GID))
+	content.Attempts, content.MoreAttempts = timeline(u.cfg.Attempts.of(gid))
 	u.show(c, http.StatusOK, pageSaga, view{
-		Title: "Saga " + info.GID, Notice: notice(c.Query("done")), Content: content,
+		Title: "Saga " + gid, Notice: notice(c.Query("done")), Content: content,
 	})
 }
 

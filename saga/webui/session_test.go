@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -100,4 +101,21 @@ func TestCutSession_TakesAnything(t *testing.T) {
 		_, valid := (&UI{cfg: Config{Tokens: secret.NewTokens(theToken)}}).validSession(value, time.Now())
 		require.False(t, valid, value)
 	}
+}
+
+// Whoever has a token does not fill the memory with what is to be remembered of logouts.
+func TestLogouts_AreBounded(t *testing.T) {
+	t.Parallel()
+	var l logouts
+	now, ends := time.Now(), time.Now().Add(session).Unix()
+	header := strings.Repeat("x", 16<<10)
+	l.add(header[:40], ends, now)
+	for login := range l.ends {
+		require.NotSame(t, unsafe.StringData(header), unsafe.StringData(login), "it keeps the header it came in")
+	}
+	for i := range maxLogouts + 1000 {
+		l.add(fmt.Sprint(i), ends, now)
+	}
+	require.LessOrEqual(t, len(l.ends), maxLogouts)
+	require.True(t, l.have(fmt.Sprint(maxLogouts+999)), "the last one is there")
 }

@@ -42,13 +42,14 @@ type UI struct {
 	overview    overviewCache
 	logouts     logouts
 	failures    failures
+	reading     chan struct{} // of maxReading
 }
 
 // New is the page of a coordinator, which runs over that store.
 func New(c *saga.Coordinator, s store.Store, cfg Config) *UI {
 	u := &UI{
 		coordinator: c, store: s, cfg: cfg, log: cfg.Logger,
-		pages: make(map[string]*template.Template), crossOrigin: http.NewCrossOriginProtection(),
+		pages: make(map[string]*template.Template), crossOrigin: http.NewCrossOriginProtection(), reading: make(chan struct{}, maxReading),
 	}
 	if u.log == nil {
 		u.log = slog.Default()

@@ -8,9 +8,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"sagabench/internal/secret"
@@ -372,4 +375,40 @@ func TestUI_SaysWhenTheStoreIsAway(t *testing.T) {
 		require.Equal(t, http.StatusServiceUnavailable, a.StatusCode, path)
 		require.Contains(t, a.body, "the store is closed")
 	}
+}
+
+// However many look at once, few large sagas are in memory.
+func TestUI_ReadsLittleAtOnce(t *testing.T) {
+	t.Parallel()
+	s := &countingReads{Store: testkit.OpenPebble(t)}
+	at := start(t, s, "")
+	at.putOff(&saga.Saga{GID: "held", Steps: []saga.Step{at.step("/away", "")}})
+	var all sync.WaitGroup
+	for i := range 10 * maxReading {
+		all.Go(func() {
+			path := "/ui/sagas"
+			if i%2 == 0 {
+				path = "/ui/sagas?status=submitted"
+			}
+			assert.Equal(t, http.StatusOK, at.get(path).StatusCode)
+		})
+	}
+	all.Wait()
+	require.LessOrEqual(t, s.most.Load(), int64(maxReading))
+	require.Greater(t, s.most.Load(), int64(1))
+}
+
+// countingReads counts the pages that are read at once.
+type countingReads struct {
+	store.Store
+	now, most atomic.Int64
+}
+
+func (s *countingReads) List(ctx context.Context, q store.Query) (store.Page, error) {
+	n := s.now.Add(1)
+	defer s.now.Add(-1)
+	for most := s.most.Load(); n > most && !s.most.CompareAndSwap(most, n); most = s.most.Load() {
+	}
+	time.Sleep(5 * time.Millisecond)
+	return s.Store.List(ctx, q)
 }

@@ -188,3 +188,21 @@ func TestBounded_SparesAConnectionWhoseRequestHasCome(t *testing.T) {
 	connect("")
 	require.NotContains(t, b.open, first)
 }
+
+// One client that sends bodies as slowly as it may, without a token, keeps nobody from
+// learning that the server lives.
+func TestServer_AnswersBesideBodiesThatDoNotCome(t *testing.T) {
+	t.Parallel()
+	at := start(t, testkit.OpenPebble(t), withToken, limited(20, 4))
+	for range 4 + 2*reserveConns {
+		c := at.dial(t, here)
+		_, err := io.WriteString(c.conn, "POST /api/dtmsvr/submit HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n{")
+		require.NoError(t, err)
+	}
+	for range 3 {
+		began := time.Now()
+		status, _ := at.dial(t, elsewhere).get("/livez")
+		require.Equal(t, http.StatusOK, status)
+		require.Less(t, time.Since(began), 2*time.Second) // a second, and a slow machine
+	}
+}

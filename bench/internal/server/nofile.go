@@ -31,10 +31,13 @@ func (c Config) withinFiles(files int, st any, log *slog.Logger) (lowered Config
 	if left < 2 {
 		return c, 0, fmt.Errorf("server: %w: %d files may be open, at least %d: raise ulimit -n", store.ErrInvalid, files, files-left+2)
 	}
-	wanted := c.MaxConns + c.BranchConns
+	// One branch host may have three quarters of the connections to branches: those to a
+	// host that hangs, or has much to do, leave some to the others.
+	ofBranches := c.BranchConns + (c.BranchConns+2)/3
+	wanted := c.MaxConns + ofBranches
 	if wanted > left {
-		c.MaxConns = min(c.MaxConns, max(left/2, left-c.BranchConns))
-		c.BranchConns = min(c.BranchConns, left-c.MaxConns)
+		c.MaxConns = min(c.MaxConns, max(left/2, left-ofBranches))
+		c.BranchConns = min(c.BranchConns, max(1, (left-c.MaxConns)*3/4))
 		log.Warn("fewer connections than configured: raise the limit of open files (ulimit -n, LimitNOFILE)",
 			"limit", files, "needed", files-left+wanted, "max_conns", c.MaxConns, "branch_conns", c.BranchConns)
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/gin-gonic/gin"
 )
@@ -17,6 +18,9 @@ func (s *Server) onlyProbes(c *gin.Context) {
 	reserve := c.Request.Context().Value(reserveKey{}) != nil
 	if reserve || s.draining.Load() {
 		c.Header("Connection", "close")
+	}
+	if reserve { // net/http waits for the rest of a body, and would do so for all of Config.Read
+		_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(minIdle))
 	}
 	if reserve && !probes[c.Request.URL.Path] {
 		busy(c, "all connections of this server are in use")

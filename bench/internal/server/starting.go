@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -27,14 +29,21 @@ func NewStarting(cfg Config, listener net.Listener) *Starting {
 		listener: &lent{TCPListener: listener.(*net.TCPListener)},
 		http: &http.Server{
 			Handler: http.HandlerFunc(starting), ReadTimeout: cfg.Read, WriteTimeout: cfg.Read + writeTime,
-			MaxHeaderBytes: 16 << 10, ConnState: noteState,
+			MaxHeaderBytes: 16 << 10, ConnState: noteState, ErrorLog: log.New(io.Discard, "", 0),
 		},
 		served: make(chan struct{}),
 	}
 	s.http.SetKeepAlivesEnabled(false)
+	serve := s.http.Serve
+	if tlsConfig, err := cfg.TLS.Server(); err == nil { // Listen has checked what is set
+		s.http.TLSConfig = tlsConfig
+		serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
+	}
+	s.http.Protocols = new(http.Protocols)
+	s.http.Protocols.SetHTTP1(true)
 	go func() {
 		defer close(s.served)
-		_ = s.http.Serve(newBounded(s.listener, cfg.MaxConns, cfg.perPeer())) // until Stop
+		_ = serve(newBounded(s.listener, cfg.MaxConns, cfg.perPeer())) // until Stop
 	}()
 	return s
 }

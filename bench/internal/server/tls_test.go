@@ -172,3 +172,23 @@ func TestServer_CallsBranchesWithItsCertificate(t *testing.T) {
 	require.Equal(t, "coordinator", (<-callers).Subject.CommonName)
 	require.Empty(t, callers)
 }
+
+// A probe by https is answered also before there is a store.
+func TestStarting_SpeaksTLS(t *testing.T) {
+	t.Parallel()
+	a := testkit.NewAuthority(t)
+	cfg, _ := settings(nil, listeningWith(a, a.CA))
+	l, err := Listen(cfg)
+	require.NoError(t, err)
+	starting := NewStarting(cfg, l)
+	t.Cleanup(func() { starting.Stop(); l.Close() })
+	shown, err := tlsfiles.Files{CA: a.CA}.Client()
+	require.NoError(t, err)
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: shown, DisableKeepAlives: true}, Timeout: patience}
+	for path, want := range map[string]int{"/livez": http.StatusOK, "/readyz": http.StatusServiceUnavailable} {
+		response, err := client.Get("https://" + l.Addr().String() + path)
+		require.NoError(t, err, path)
+		response.Body.Close()
+		require.Equal(t, want, response.StatusCode, path)
+	}
+}
