@@ -92,9 +92,9 @@ mysql (or MariaDB) and postgres, as configured, or the URL of a server:
   mysql://user[:password]@host:port/                 ?tls=true
   postgres://user[:password]@host:port/database      ?sslmode=verify-full
 
-Exit codes: 0 all is well; 1 an error, with the usage or anything else, and nothing was
-measured; 2 a result was written, and it is not valid; 3 a result was written, and a gate
-is broken. Under go run they are all 1: build the program for scripts (make build).`,
+Exit codes: 0 all is well; 1 an error, with the usage or anything else, and there is no
+result; 2 there is a result, and it is not valid; 3 there is a result, and a gate is broken.
+go run ends with 1 for each code above 0: build the program for scripts (make build).`,
 		Example: `  bench                                   the main job, on the embedded store
   bench run redis --start --duration 30s  the same on a Redis started for it
   bench redis                             a bench server, and how to drive it

@@ -4,7 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
+	"regexp"
 	"time"
 )
 
@@ -31,8 +31,8 @@ func endWithGoRun(ctx context.Context) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// builtByGoRun tells the place where go run puts a program, DIR/go-build…/b001/exe/NAME.
-func builtByGoRun(exe string) bool {
-	dir := filepath.Dir(exe)
-	return filepath.Base(dir) == "exe" && strings.Contains(filepath.ToSlash(dir), "/go-build")
-}
+// goRunDirs are the directories where go run puts a program: go-build…/b001/exe when it
+// links it, and from then on its cache, XX/HASH-d.
+var goRunDirs = regexp.MustCompile(`/go-build.*/exe$|/[0-9a-f]{2}/[0-9a-f]{64}-d$`)
+
+func builtByGoRun(exe string) bool { return goRunDirs.MatchString(filepath.ToSlash(filepath.Dir(exe))) }

@@ -20,17 +20,20 @@ func TestMain_UnderGoRun_EndsWithIt(t *testing.T) {
 	t.Parallel()
 	exe, err := os.Executable()
 	require.NoError(t, err)
-	built := filepath.Join(t.TempDir(), "go-build123", "b001", "exe", "main")
-	require.NoError(t, os.MkdirAll(filepath.Dir(built), 0o777))
-	if os.Link(exe, built) != nil { // another file system
-		content, err := os.ReadFile(exe)
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(built, content, 0o777))
+	cache := strings.Repeat("ab", 32) + "-d"
+	linked, cached := filepath.Join(t.TempDir(), "go-build123", "b001", "exe", "main"), filepath.Join(t.TempDir(), "ab", cache, "main")
+	for _, built := range []string{linked, cached} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(built), 0o777))
+		if os.Link(exe, built) != nil { // another file system
+			content, err := os.ReadFile(exe)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(built, content, 0o777))
+		}
 	}
 	for name, tt := range map[string]struct {
 		exe  string
 		ends bool
-	}{"go run": {built, true}, "built": {exe, false}} {
+	}{"go run": {linked, true}, "go run again": {cached, true}, "built": {exe, false}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			// The shell stands for the go command: it waits, as it does not end with this.

@@ -162,6 +162,7 @@ func (a *app) try(ctx context.Context, on setup) error {
 func (a *app) childEnvironment(t open.Target) []string {
 	env := slices.Clone(a.environ)
 	set := func(key, value string) { env = append(env, config.Variable(key)+"="+value) }
+	set("server.drain", "0s") // no load balancer has to notice
 	switch t.Driver {
 	case open.Pebble:
 		set("pebble.dir", t.Config.Pebble.Dir)

@@ -57,6 +57,18 @@ func TestRun_OnEveryStore(t *testing.T) {
 	}
 }
 
+// Settings that are made for a coordinator in production do not spoil a run: its one
+// client may have all connections, and its server does not wait for a load balancer.
+func TestRun_WithTheSettingsOfAServerBehindALoadBalancer(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t, "SAGABENCH_SERVER_MAX_CONNS=80", "SAGABENCH_SERVER_DRAIN=1h")
+	got := p.run("run", "--json", "--in-flight", "64", "--duration", "500ms", "--warmup", "100ms")
+	require.Equal(t, exitOK, got.code, got.stdout+got.stderr)
+	var s report.Summary
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
+	require.Empty(t, s.Load.ErrorsByKind)
+}
+
 // Whether an open loop's sends were in time depends on what else this machine
 // does, so the result may be invalid here, but for no other reason.
 func TestRun_OpenLoop(t *testing.T) {

@@ -36,8 +36,9 @@ func (a *app) coordinatorCommand() *cobra.Command {
 		Long: `Run the saga coordinator alone, behind dtm's HTTP API: programs that drive dtm's
 sagas drive it unchanged. It also serves /ui, /metrics, /livez and /readyz.
 
-It listens on this machine only, unless there is a token: an address that other
-machines reach needs one, in SAGABENCH_SERVER_TOKEN or server.token_file.`,
+It listens on this machine only, unless it is told otherwise. An address that other
+machines reach needs a token, in SAGABENCH_SERVER_TOKEN or server.token_file, or
+client certificates (server.client_ca).`,
 		Args: exactlyOneStore,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.serve(cmd.Context(), args[0], false) },
 	}

@@ -1,7 +1,6 @@
 package load
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -67,15 +66,14 @@ func (p Profile) String() string {
 
 // Validate checks the rates.
 func (p Profile) Validate() error {
-	var errs []error
 	for _, part := range p.parts {
 		for _, rate := range []float64{part.from, part.to} {
 			if !(rate > 0 && rate <= MaxRate) { // not a number, too
-				errs = append(errs, fmt.Errorf("rate %v/s: must be more than 0 and at most %v", rate, MaxRate))
+				return fmt.Errorf("rate %v/s: must be more than 0 and at most %v", rate, MaxRate)
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // first is the rate with which the profile begins, kept: that of a warm-up.

@@ -124,7 +124,7 @@ func resourceItems() []resourceItem {
 		{"fsyncs/s", func(r Resources) *float64 { return r.StoreFsyncsPerS }, false},
 		{"calls under way", func(r Resources) *float64 { return r.StoreCallsBusy }, false},
 		{"lock waits", func(r Resources) *float64 { return r.StoreLockWaits }, false},
-		{"apps that keep clients out", func(r Resources) *float64 { return r.AppKeptOut }, false},
+		{"apps that turn clients away", func(r Resources) *float64 { return r.AppKeptOut }, false},
 		{"connection waits", func(r Resources) *float64 { return r.StoreConnWaits }, false},
 		{"server's connections", func(r Resources) *float64 { return r.StoreServerConns }, true},
 		{"network, bytes/s", func(r Resources) *float64 { return r.NetworkBytesPerS }, false},

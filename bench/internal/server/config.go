@@ -35,7 +35,7 @@ type Config struct {
 	Drain    time.Duration // how long it goes on as before, but is not ready, when it is told to stop
 	Grace    time.Duration // then, for the sagas under way
 
-	MaxConnsPerPeer int // of MaxConns, those of one client address; 0: half of them
+	MaxConnsPerPeer int // of MaxConns, those of one client address; 0: half of them, with Bench all
 
 	Scenario Scenario // the sagas that the bench's endpoint makes where a request does not say otherwise
 
@@ -71,8 +71,14 @@ func DefaultConfig() Config {
 	}
 }
 
-// perPeer is how many connections one client address may have.
-func (c Config) perPeer() int { return cmp.Or(c.MaxConnsPerPeer, (c.MaxConns+1)/2) }
+// perPeer is how many connections one client address may have. A bench server's are
+// usually all of one load generator's, and its own.
+func (c Config) perPeer() int {
+	if c.Bench {
+		return cmp.Or(c.MaxConnsPerPeer, c.MaxConns)
+	}
+	return cmp.Or(c.MaxConnsPerPeer, (c.MaxConns+1)/2)
+}
 
 func (c Config) validate() error {
 	for _, f := range []struct {

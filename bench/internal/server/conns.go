@@ -154,7 +154,7 @@ func (b *bounded) hasRoom(now time.Time) {
 	}
 }
 
-// keptOut is for how long clients were not let in.
+// keptOut is for how long clients were turned away.
 func (b *bounded) keptOut() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

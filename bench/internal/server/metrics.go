@@ -83,7 +83,7 @@ func (s *Server) metricsHandler(st store.Store) http.Handler {
 			s.guard.refused.Load),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "sagabench_connections_kept_out_seconds_total",
-			Help: "Time in which clients were turned away: all connections that are accepted were in use.",
+			Help: "Time in which clients were turned away: all connections that are accepted, or are from one address, were in use.",
 		}, func() float64 { return s.listener.keptOut().Seconds() }),
 		unfinished{s.stats},
 	)
