@@ -205,3 +205,34 @@ func TestBounded_SparesAConnectionWhoseRequestHasCome(t *testing.T) {
 	connect("")
 	require.NotContains(t, b.open, first)
 }
+
+// Clients that were turned away once, and connections that have been idle since: the
+// next client would be let in.
+func TestServer_KeptOutEndsWhenAConnectionIsIdle(t *testing.T) {
+	t.Parallel()
+	h := hold(testkit.OpenPebble(t))
+	at := start(t, h, limited(2, 2))
+	keptOut := at.server.listener.keptOut
+	first, second := at.dial(t, here), at.dial(t, here)
+	first.send("/bench/saga")
+	second.send("/bench/saga")
+	<-h.entered
+	require.Eventually(t, func() bool {
+		status, _ := at.dial(t, here).get("/bench/saga?steps=0")
+		return status == http.StatusServiceUnavailable
+	}, patience, poll)
+	require.Eventually(t, func() bool { return keptOut() > 0 }, patience, poll)
+	close(h.release)
+	for _, c := range []*client{first, second} {
+		response, err := http.ReadResponse(c.from, nil)
+		require.NoError(t, err)
+		_, err = io.Copy(io.Discard, response.Body)
+		require.NoError(t, err)
+	}
+	time.Sleep(4 * minIdle)
+	total := keptOut()
+	time.Sleep(10 * minIdle)
+	require.Equal(t, total, keptOut(), "both are idle")
+	at.eventually("/bench/saga", http.StatusOK)
+	require.Equal(t, total, keptOut())
+}
