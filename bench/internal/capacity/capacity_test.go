@@ -352,7 +352,7 @@ func TestFindLimit_NamesWhatIsFull(t *testing.T) {
 		"enough connections": {func(r *report.Resources) {
 			r.StoreCallsBusy, r.StoreConnWaits, r.StoreConns = value(1.95), value(0.01), value(2)
 		}, "writes to the store", "98% of the time"},
-		"kept out":             {func(r *report.Resources) { r.AppKeptOut = value(1.7) }, "connections to the app", "all that it accepts are open, and clients wait 100% of the time"},
+		"kept out":             {func(r *report.Resources) { r.AppKeptOut = value(1.7) }, "connections to the app", "all that it accepts are in use, and clients are turned away 100% of the time"},
 		"connections refused":  {func(r *report.Resources) { r.HostBusy, r.StoreServerConns = value(0.97), value(1) }, "connections of the store's server", "100% of those that it allows are open, and it refuses more: 20 requests failed"},
 		"room for connections": {func(r *report.Resources) { r.StoreServerConns = value(0.9) }, "", "most used: one core of the machine"},
 		"nothing":              {func(*report.Resources) {}, "", "nothing was near its limit (most used: one core of the machine, 65%)"},

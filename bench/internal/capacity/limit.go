@@ -57,7 +57,7 @@ func FindLimit(steps []report.Measured, rate *float64, machine Machine) report.L
 	}
 	full := []candidate{
 		serverConnections(r, at), // what it refuses it does not do, whatever else is busy
-		{"connections to the app", r.AppKeptOut, "all that it accepts are open, and clients wait %s of the time to be let in"},
+		{"connections to the app", r.AppKeptOut, "all that it accepts are in use, and clients are turned away %s of the time"},
 		store,
 		app,
 		{"network", r.NetworkShare, "the slowest link in use is %s full"},

@@ -16,7 +16,7 @@
 //	       interfaces that lead elsewhere
 //
 // How long calls of the store took, how long they waited for one of the app's
-// connections to an SQL server, and for how long clients waited to be let in, is what
+// connections to an SQL server, and for how long clients were turned away, is what
 // the app servers say; how many connections the store's server allows, and how many are
 // open at the end, that server. Waits for a row's lock are those that a MariaDB or
 // MySQL adds up when they end. PostgreSQL only shows who waits now (pg_stat_activity),

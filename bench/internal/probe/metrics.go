@@ -35,7 +35,7 @@ type appMetrics struct {
 	callSeconds        *float64 // that these calls took
 	conns              *float64 // to the store's server, that they may have
 	connSeconds        *float64 // that calls waited for one of them
-	keptOut            *float64 // seconds in which a client waited to be let in
+	keptOut            *float64 // seconds in which clients were turned away
 }
 
 func readMetrics(ctx context.Context, urls []string, token secret.Text) (*appMetrics, error) {

@@ -30,8 +30,8 @@ type Usage struct {
 	// server, all added up and a part of StoreCallTime.
 	StoreConnTime *float64
 
-	// Seconds in which a client of an app server waited to be let in, because as many
-	// connections as may be were open.
+	// Seconds in which clients of an app server were turned away, because as many
+	// connections as may be were in use.
 	AppKeptOut *float64
 
 	// Between this machine and others, both ways; and of its link that was nearest to

@@ -98,7 +98,7 @@ type Resources struct {
 	StoreFsyncsPerS  *float64 `json:"store_fsyncs_per_s"`
 	StoreCallsBusy   *float64 `json:"store_calls_busy"`    // calls of the app to the store that were under way
 	StoreLockWaits   *float64 `json:"store_lock_waits"`    // waits for row locks that were under way
-	AppKeptOut       *float64 `json:"app_kept_out"`        // app servers at which clients waited to be let in: all connections that they accept were open
+	AppKeptOut       *float64 `json:"app_kept_out"`        // app servers that turned clients away: all connections that they accept were in use
 	StoreConns       *float64 `json:"store_conns"`         // connections that the app may have to the store's server
 	StoreConnWaits   *float64 `json:"store_conn_waits"`    // calls under way that waited for one of them
 	StoreServerConns *float64 `json:"store_server_conns"`  // of all that the server allows, the share that was open at the end

@@ -6,7 +6,7 @@ const (
 	fullServerShare = 0.98 // of those that the store's server allows: one may be kept free
 )
 
-// KeptOut is the share of the time in which clients waited to be let in by the app, of
+// KeptOut is the share of the time in which clients were turned away by the app, of
 // several servers together at most 1.
 func (r Resources) KeptOut() *float64 {
 	if r.AppKeptOut == nil {

@@ -194,7 +194,7 @@ func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 		},
 		"connections that the app accepts": {
 			func(s *Summary, e *Evidence) { closed(s); e.AppKeptOut = ptr(0.95) }, true,
-			"limit: clients wait 95.0% of the time to be let in by the app: all connections that it accepts are open",
+			"limit: clients are turned away 95.0% of the time: all connections that the app accepts are in use",
 		},
 		"connections that the server refuses": {
 			func(s *Summary, e *Evidence) {

@@ -90,7 +90,7 @@ func (j *judgement) limit() {
 	case oneCore != nil && *oneCore > hostFull:
 		j.warn("limit: one of the machine's cores is %s busy: something runs on one core only", percent(*oneCore))
 	case keptOut != nil && *keptOut > connsFull:
-		j.warn("limit: clients wait %s of the time to be let in by the app: all connections that it accepts are open", percent(*keptOut))
+		j.warn("limit: clients are turned away %s of the time: all connections that the app accepts are in use", percent(*keptOut))
 	case conns != nil && *conns > connsFull:
 		j.warn("limit: the %s connections that the app may have to the store are in use %s of the time, and %s batches wait for one",
 			number(*e.StoreConns), percent(*conns), number(*e.StoreConnWaits))

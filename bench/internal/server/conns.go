@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// reserveConns are accepted beyond the limit, for probes: whether a process is
-	// alive can be asked also while clients hold all other connections.
+	// reserveConns are accepted beyond the limit, for probes and metrics: whether a
+	// process is alive can be asked also while clients hold all other connections.
 	reserveConns = 32
 	// minIdle is how long a connection may wait for a request, its first one too,
 	// before it is closed to make room for another.
