@@ -23,20 +23,22 @@ func (c Config) withinFiles(files int, st any, log *slog.Logger) (lowered Config
 	if files == 0 {
 		return c, 0, nil
 	}
-	ofStore := min(embeddedFiles, files/4)
+	ofStore, ofStoreAtMost := min(embeddedFiles, files/4), embeddedFiles
+	least := (otherFiles+reserveConns+2)*4/3 + 1 // of which a quarter is the store's
 	if shared, ok := st.(pooled); ok {
 		ofStore, _ = shared.Connections()
+		ofStoreAtMost, least = ofStore, otherFiles+reserveConns+2+ofStore
 	}
 	left := files - otherFiles - ofStore - reserveConns
 	if left < 2 {
-		return c, 0, fmt.Errorf("server: %w: %d files may be open, at least %d: raise ulimit -n", store.ErrInvalid, files, files-left+2)
+		return c, 0, fmt.Errorf("server: %w: %d files may be open, at least %d: raise ulimit -n", store.ErrInvalid, files, least)
 	}
 	wanted := c.MaxConns + c.BranchConns
 	if wanted > left {
 		c.MaxConns = min(c.MaxConns, max(left/2, left-c.BranchConns))
 		c.BranchConns = min(c.BranchConns, left-c.MaxConns)
 		log.Warn("fewer connections than configured: raise the limit of open files (ulimit -n, LimitNOFILE)",
-			"limit", files, "needed", files-left+wanted, "max_conns", c.MaxConns, "branch_conns", c.BranchConns)
+			"limit", files, "needed", otherFiles+ofStoreAtMost+reserveConns+wanted, "max_conns", c.MaxConns, "branch_conns", c.BranchConns)
 	}
 	return c, left - c.MaxConns, nil
 }

@@ -31,7 +31,10 @@ func TestWithinFiles_LowersTheConnections(t *testing.T) {
 		"a usual limit":     {1024, 16, 4096, 1024, 456, 456, 456, "limit=1024 needed=5232 max_conns=456 branch_conns=456"},
 		"few branches":      {1024, 16, 4096, 100, 812, 100, 100, "max_conns=812"},
 		"few clients":       {1024, 16, 100, 4096, 100, 812, 812, "branch_conns=812"},
-		"an embedded store": {1024, 0, 4096, 1024, 336, 336, 336, "max_conns=336"},
+		"an embedded store": {1024, 0, 4096, 1024, 336, 336, 336, "needed=6216 max_conns=336"},
+		"embedded, enough":  {6216, 0, 4096, 1024, 4096, 1024, 1024, ""},
+		"embedded, least":   {131, 0, 4096, 1024, 1, 2, 2, "max_conns=1"},
+		"embedded, none":    {100, 0, 4096, 1024, 0, 0, 0, "100 files may be open, at least 131"},
 		"hardly any":        {114, 16, 4096, 1024, 1, 1, 1, "max_conns=1"},
 		"none":              {113, 16, 4096, 1024, 0, 0, 0, "113 files may be open, at least 114"},
 	} {
