@@ -327,7 +327,9 @@ func (c *Coordinator) leave(r *run, why error) {
 		c.handBack(r, due)
 		return
 	}
-	c.stats.lost.Add(1)
+	if !errors.Is(why, ErrEndUnknown) { // of which there is no other to run it
+		c.stats.lost.Add(1)
+	}
 	c.log.Warn("left a saga", "gid", r.saga.GID, "why", why)
 }
 
