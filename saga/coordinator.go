@@ -142,7 +142,13 @@ func (c *Coordinator) Wait(ctx context.Context, gid string) (Result, error) {
 // no need to look at once.
 func (c *Coordinator) await(ctx context.Context, gid string, ended <-chan end, here bool) (Result, error) {
 	began := time.Now()
-	look := time.NewTimer(c.cfg.PollInterval)
+	pause := func() time.Duration {
+		if c.cfg.MaxWait > 0 {
+			return min(c.cfg.PollInterval, c.cfg.MaxWait-time.Since(began))
+		}
+		return c.cfg.PollInterval
+	}
+	look := time.NewTimer(pause())
 	defer look.Stop()
 	for ; ; here = false {
 		if !here {
@@ -161,10 +167,10 @@ func (c *Coordinator) await(ctx context.Context, gid string, ended <-chan end, h
 			case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrUnreadable):
 				return Result{}, err
 			}
-			if c.cfg.MaxWait > 0 && time.Since(began) >= c.cfg.MaxWait {
+			if pause() <= 0 {
 				return Result{}, fmt.Errorf("saga %s: %w: no end within %v", gid, ErrNotEnded, c.cfg.MaxWait)
 			}
-			look.Reset(c.cfg.PollInterval)
+			look.Reset(pause())
 		}
 		select {
 		case e := <-ended:

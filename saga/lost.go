@@ -65,8 +65,12 @@ func missing(known, found store.Marks) (marks []store.SetMark) {
 // over it learns with its next write.
 func (c *Coordinator) restore(r *run, record store.Record) error {
 	t := &store.Transition{GID: record.GID, Epoch: record.Epoch, From: record.Status, To: record.Status, Marks: missing(r.state.Marks, record.Marks)}
+	again := r.behind // and it could not be mended: that is one loss
 	if !reaches(r.state.Status, record.Status) {
-		r.state.Aborted, r.state.Busy = lostAbort(r.state.Aborted), r.calls.left()
+		if !again {
+			r.state.Aborted = lostAbort(r.state.Aborted)
+		}
+		r.state.Busy = r.calls.left()
 		t.To, t.Note = r.state.Status, r.state.note()
 		if record.Owner == "" { // nobody runs it, who would go on
 			t.Due, t.Release = atOnce, true
@@ -75,11 +79,15 @@ func (c *Coordinator) restore(r *run, record store.Record) error {
 	if record.Status.Final() || t.To == t.From && record.Epoch != r.epoch {
 		t = nil // nothing can be written, or only marks, of a saga that is not ours
 	}
-	c.lostWrites(r, "found_epoch", record.Epoch, "found_status", record.Status, "found_marks", record.Marks, "restored", t != nil)
+	if !again {
+		c.lostWrites(r, "found_epoch", record.Epoch, "found_status", record.Status, "found_marks", record.Marks, "restored", t != nil)
+	}
 	if t == nil {
 		return nil
 	}
-	return c.commit.Apply(context.Background(), t)
+	err := c.commit.Apply(context.Background(), t)
+	r.behind = err != nil
+	return err
 }
 
 // lostAbort is the reason of an abort that had to be written again.

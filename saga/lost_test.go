@@ -39,6 +39,7 @@ func TestRun_RedisLosesTheSaga_IsNotSuccess(t *testing.T) {
 	require.ErrorContains(t, got.err, "finished sagas are kept for 1h0m0s")
 	counters := settled(t, c)
 	require.Zero(t, counters.Succeeded)
+	require.Zero(t, counters.Lost, "nobody has taken it over")
 	require.EqualValues(t, 1, counters.LostWrites)
 }
 
@@ -362,5 +363,41 @@ func TestSubmit_GidUsedAgainAfterAnAbort_IsAnotherSaga(t *testing.T) {
 		all.answer = nil
 		require.Equal(t, saga.Result{Status: store.StatusSucceeded}, mustRun(t, c, s))
 		require.Zero(t, settled(t, c).LostWrites)
+	})
+}
+
+// The store loses an abort and is away while it is to be written again: that is one
+// loss, however often it is tried.
+func TestRun_StoreLosesTheAbortAndIsAway_CountsOneLoss(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		model := storetest.NewModel(time.Hour)
+		back := func() {}
+		var away atomic.Int64
+		branches := refusing(1)
+		refuses := branches.answer
+		branches.answer = func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+			switch c.Branch {
+			case store.Action(1):
+				back = model.Snapshot()
+			case store.Compensation(1), store.Compensation(0): // a loss each
+				back()
+				away.Store(4)
+			}
+			return refuses(ctx, c)
+		}
+		c := start(t, &badWriter{model, func(ctx context.Context, changes []store.Change, to store.Applier) []error {
+			if away.Add(-1) >= 0 {
+				return all(errCut, changes)
+			}
+			return to.Apply(ctx, changes)
+		}}, branches, unhurried())
+		s := newSaga(2)
+		got := <-runs(t, c, s)
+		require.NoError(t, got.err)
+		const again = "the store lost this abort, so it was written again: "
+		require.Equal(t, saga.Result{Status: store.StatusFailed, Reason: again + again + "step 2, action: no money left"}, got.result)
+		require.Equal(t, []string{"a0", "a1", "c1", "c0"}, branches.of(s.GID))
+		require.EqualValues(t, 2, settled(t, c).LostWrites)
 	})
 }

@@ -22,6 +22,7 @@ type run struct {
 	events []Event // that happened since state was written
 	failed error   // what became of the first attempt to write what they lead to; nil: there was none
 	gone   error   // the saga is not in the store any more; nil: it is
+	behind bool    // the store was found to have lost writes, and is not known to have them again
 
 	looked chan struct{} // of one: somebody else has changed the saga
 	calls  calls
@@ -264,7 +265,9 @@ func (c *Coordinator) persist(r *run, t *store.Transition, want State) error {
 			}
 		}
 		record, err := c.store.Get(c.ctx, t.GID)
-		if err == nil && r.lacks(record) {
+		if lacks := err == nil && r.lacks(record); err == nil && !lacks {
+			r.behind = false
+		} else if lacks {
 			if failure = c.restore(r, record); failure != nil {
 				continue
 			}
@@ -324,7 +327,9 @@ func (c *Coordinator) leave(r *run, why error) {
 		c.handBack(r, due)
 		return
 	}
-	c.stats.lost.Add(1)
+	if !errors.Is(why, ErrEndUnknown) { // of which there is no other to run it
+		c.stats.lost.Add(1)
+	}
 	c.log.Warn("left a saga", "gid", r.saga.GID, "why", why)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -12,6 +13,7 @@ import (
 
 	"sagabench/saga"
 	"sagabench/store"
+	"sagabench/store/storetest"
 )
 
 func TestWait_AfterSubmit_LearnsTheEnd(t *testing.T) {
@@ -66,6 +68,22 @@ func TestRun_MaxWaitPasses_SagaGoesOn(t *testing.T) {
 			result, err := c.Wait(t.Context(), s.GID)
 			return err == nil && result.Status == store.StatusSucceeded
 		}, patience, 10*time.Millisecond)
+	})
+}
+
+// Whoever waits has a timeout above MaxWait, however seldom the store is looked at.
+func TestRun_MaxWaitPassesBetweenLooks_IsObserved(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, maxWait := range []time.Duration{time.Second, 6 * time.Second} {
+			cfg := unhurried()
+			cfg.PollInterval, cfg.MaxWait = 5*time.Second, maxWait
+			c := start(t, storetest.NewModel(time.Hour), blocking(), cfg)
+			began := time.Now()
+			_, err := c.Run(t.Context(), newSaga(1))
+			require.ErrorIs(t, err, saga.ErrNotEnded)
+			require.Equal(t, maxWait, time.Since(began))
+		}
 	})
 }
 

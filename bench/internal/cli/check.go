@@ -87,6 +87,9 @@ func (c checked) print(w io.Writer, total int) error {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s %s (%s): %d sagas, %d ended, %d unfinished\n", c.Run.Store.Driver, c.Run.Store.Version, c.Run.Store.Durability,
 		*c.Check.Terminal+*c.Check.Unfinished, *c.Check.Terminal, *c.Check.Unfinished)
+	if n := c.Check.ForceStopped; n > 0 {
+		fmt.Fprintf(&out, "stopped by force, so not asked whether they were undone: %d\n", n)
+	}
 	if total == 0 {
 		fmt.Fprintln(&out, "every saga is whole, and the store's bookkeeping agrees")
 	} else {

@@ -198,6 +198,8 @@ func sumChecks(runs []report.Summary) *report.Check {
 	for i, s := range runs {
 		c := s.Check
 		sum.Acknowledged += c.Acknowledged
+		sum.Expired += c.Expired
+		sum.ForceStopped += c.ForceStopped
 		for _, n := range []struct{ to, from **int64 }{
 			{&sum.Terminal, &c.Terminal},
 			{&sum.Lost, &c.Lost},

@@ -108,6 +108,15 @@ func TestCompare_Results(t *testing.T) {
 	}
 }
 
+// The figures of all audits are in that of the comparison.
+func TestCompare_AddsUpWhatTheAuditsExempted(t *testing.T) {
+	t.Parallel()
+	a, b := pairs(t, 2, 1, func(s *report.Summary) { s.Check.Expired, s.Check.ForceStopped = 3, 1 })
+	c := comparisonOf(t, newProgram(t).run("compare", a, b, "--json").stdout)
+	require.EqualValues(t, 6, c.Check.Expired)
+	require.EqualValues(t, 2, c.Check.ForceStopped)
+}
+
 // Ctrl-C keeps the pairs that were made.
 func TestCompare_Interrupted(t *testing.T) {
 	t.Parallel()

@@ -42,3 +42,18 @@ func TestRun_NamesConnectionsThatTheServerRefuses(t *testing.T) {
 	require.Contains(t, strings.Join(s.Validity.Warnings, "\n"), "100% of the connections that the store's server allows are open, and it refuses more")
 	require.Zero(t, *s.Check.Lost, "what was refused was never acknowledged")
 }
+
+// An app that turns clients away says so in the result: its metrics can be read
+// meanwhile.
+func TestRun_NamesConnectionsThatTheAppAccepts(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t, "SAGABENCH_SERVER_MAX_CONNS=4", "SAGABENCH_SERVER_MAX_CONNS_PER_PEER=4")
+	got := p.run("run", "pebble", "--json", "--duration", "1s", "--warmup", "200ms", "--in-flight", "32")
+	require.Equal(t, exitInvalid, got.code, got.stderr+got.stdout)
+	var s report.Summary
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
+	require.Positive(t, s.Load.ErrorsByKind["http 503"])
+	require.NotNil(t, s.Resources.AppKeptOut, s.Validity.Warnings)
+	require.Positive(t, *s.Resources.AppKeptOut)
+	require.NotContains(t, strings.Join(s.Validity.Warnings, "\n"), "not measured: the app's metrics")
+}

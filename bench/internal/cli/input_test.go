@@ -78,6 +78,8 @@ func TestMain_RefusesWrongInput(t *testing.T) {
 		"set without a value":    {[]string{"run", "mysql", "--start", "--set", "sync_binlog"}, "", `--set: "sync_binlog", want NAME=VALUE`},
 		"set without a name":     {[]string{"run", "mysql", "--start", "--set", "=1"}, "", `--set: "=1", want NAME=VALUE`},
 		"set of many lines":      {[]string{"run", "redis", "--start", "--set", "a\nb=1"}, "", "want NAME=VALUE"},
+		"set a place, Redis":     {[]string{"run", "redis", "--start", "--set", "dir=/dev/shm"}, "", "--set: dir: where its files are is not to be set"},
+		"set a place, MySQL":     {[]string{"run", "mysql", "--start", "--set", "innodb-log-group-home-dir=/dev/shm"}, "", "--set: innodb_log_group_home_dir: where"},
 		"set twice":              {[]string{"run", "mysql", "--start", "--set", "sync-binlog=1", "--set", "sync_binlog=0"}, "", "--set: sync_binlog is set twice"},
 		"unknown setting, Redis": {[]string{"run", "redis", "--start", "--set", "no-such=1"}, "", "no-such"},
 		"unknown setting, MySQL": {[]string{"run", "mysql", "--start", "--set", "no_such=1"}, "", "unknown variable 'no_such=1'"},

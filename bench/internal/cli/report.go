@@ -87,7 +87,10 @@ func (a *app) merge(dirs []string, markdown bool) error {
 	}
 	d := s.Document(rec, a.out)
 	if markdown && !a.json {
-		return a.print(d, true)
+		if err := a.print(d, true); err != nil || s.Validity.Valid {
+			return err
+		}
+		return errInvalid
 	}
 	return a.show(s, s.Validity, d, a.out)
 }

@@ -95,6 +95,17 @@ func TestReport_MergesLoadHosts(t *testing.T) {
 	requirePages(t, dir, firstLine(again.stdout))
 	require.Contains(t, p.run("report", "--merge", "one", "two", "--markdown").stdout, firstLine(again.stdout))
 
+	// What is not valid is so in any form.
+	summary := filepath.Join(p.dir, "one", report.FileSummary)
+	text, err := os.ReadFile(summary)
+	require.NoError(t, err)
+	invalid := strings.Replace(string(text), `"valid": true`, `"valid": false`, 1)
+	require.NotEqual(t, string(text), invalid)
+	require.NoError(t, os.WriteFile(summary, []byte(invalid), 0o600))
+	for _, form := range []string{"--markdown", "--json", "--markdown=false"} {
+		require.Equal(t, exitInvalid, p.run("report", "--merge", "one", "two", form).code, form)
+	}
+
 	for out, says := range map[string]string{"one": "--out: one is not empty", filepath.Join("one", report.FileSummary): "--out: "} {
 		got = p.run("report", "--merge", "one", "two", "--out", out)
 		require.Equal(t, exitError, got.code)

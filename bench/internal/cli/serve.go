@@ -114,7 +114,9 @@ func (a *app) openStore(ctx context.Context, target open.Target, cfg server.Conf
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return nil, nil
-		case err != nil && (neverOpens(err) || time.Now().After(deadline)):
+		case err != nil && neverOpens(err):
+			return nil, err
+		case err != nil && time.Now().After(deadline):
 			return nil, fmt.Errorf("coordinator.store_wait: no store within %v: %w", wait, err)
 		}
 	}

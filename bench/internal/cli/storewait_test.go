@@ -55,6 +55,24 @@ func TestCoordinator_GivesItsStoreUp(t *testing.T) {
 	require.Contains(t, lastLine(got.stderr), "coordinator.store_wait: no store within 1s: redis at 127.0.0.1:1")
 }
 
+// A store that comes back and can never be used is given up at once, by its own fault.
+func TestCoordinator_StoreItWaitsForIsNone(t *testing.T) {
+	t.Parallel()
+	redis := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"maxmemory-policy": "allkeys-lru"}})
+	require.NoError(t, redis.Kill())
+	cmd := newProgram(t).command("coordinator", redis.URL(), "--listen", "127.0.0.1:0")
+	stderr := newLines()
+	cmd.Stderr = stderr
+	require.NoError(t, cmd.Start())
+	_, found := stderr.find(soon(t), "time=")
+	require.NoError(t, found)
+	require.NoError(t, redis.Restart(t.Context()))
+	require.Error(t, cmd.Wait())
+	require.Equal(t, exitError, cmd.ProcessState.ExitCode())
+	require.Contains(t, lastLine(stderr.String()), "bench: redis at "+redis.Addr())
+	require.Contains(t, lastLine(stderr.String()), "maxmemory-policy is allkeys-lru")
+}
+
 func TestCoordinator_ToldToStopWhileItWaits(t *testing.T) {
 	t.Parallel()
 	cmd := newProgram(t).command("coordinator", "redis://127.0.0.1:1", "--listen", "127.0.0.1:0")

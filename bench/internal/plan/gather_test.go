@@ -100,6 +100,15 @@ func TestMake_SaysWhatMemoryARedisNeeds(t *testing.T) {
 	}
 }
 
+func TestMake_SaysHowMuchTimeIsAtRisk(t *testing.T) {
+	t.Parallel()
+	c := searched()
+	c.Run.Store.Durability, c.Run.Store.Settings = "D2", map[string]string{"loss_window": "15s"}
+	_, validity, err := plan.Make(modest, of(c))
+	require.NoError(t, err)
+	require.Contains(t, validity.Warnings, "durability: the store was measured at D2: about the last 15s at risk")
+}
+
 func TestPlan_HeadlineIsInWords(t *testing.T) {
 	t.Parallel()
 	p, validity, err := plan.Make(plan.Demand{RatePerS: 3000, Peak: 1, SLO: promise}, of(searched()))

@@ -19,7 +19,7 @@ func (s sizing) warnings() []string {
 	}
 	for d := store.D0; d < store.D3; d++ {
 		if s.e.store.Durability == d.String() {
-			warn("durability: the store was measured at %s: %s", d, d.Meaning())
+			warn("durability: the store was measured at %s: %s", d, store.Settings{Durability: d, Values: s.e.store.Settings}.Meaning())
 		}
 	}
 	if s.e.store.Durability == "" {

@@ -269,3 +269,15 @@ func TestJudge_OneBadSecondOrAShortLastOneIsNoDrift(t *testing.T) {
 	e.Intervals = append(e.Intervals, Interval{Length: 20 * time.Millisecond, Acknowledged: 1})
 	require.Empty(t, Judge(quietRun(), e).Warnings)
 }
+
+func TestOutcome_CountsOnlyWhatWasAudited(t *testing.T) {
+	t.Parallel()
+	none := ptr(int64(0))
+	for want, c := range map[string]Check{
+		"9 sagas acknowledged, warm-up included; none lost":                                           {Acknowledged: 9, Lost: none},
+		"9 sagas acknowledged, warm-up included; none lost of the 2 that the store still had to hold": {Acknowledged: 9, Lost: none, Expired: 7},
+		"9 sagas acknowledged, warm-up included; 1 LOST":                                              {Acknowledged: 9, Lost: ptr(int64(1)), Expired: 7},
+	} {
+		require.Equal(t, want, outcome(c))
+	}
+}

@@ -94,7 +94,11 @@ func outcome(c Check) string {
 	for _, finding := range c.violations() {
 		bad = append(bad, fmt.Sprintf("%s %s", count(finding.n), finding.name))
 	}
-	if len(bad) == 0 {
+	switch {
+	case len(bad) > 0:
+	case c.Expired > 0:
+		return fmt.Sprintf("%s; none lost of the %s that the store still had to hold", acknowledged, count(c.Acknowledged-c.Expired))
+	default:
 		return acknowledged + "; none lost"
 	}
 	return acknowledged + "; " + strings.ToUpper(strings.Join(bad, ", "))

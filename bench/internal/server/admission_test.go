@@ -36,6 +36,9 @@ func TestServer_BeyondMaxInFlight_SaysWhenToComeAgain(t *testing.T) {
 		require.Contains(t, r.body, "too many sagas under way")
 	}
 	require.Equal(t, 2, count(t, s), "nothing was written")
+	for _, gid := range []string{"three", "four"} {
+		at.requireAudited("action=submit gid=" + gid + " outcome=refused status=503")
+	}
 	require.EqualValues(t, 3, at.scrape()["sagabench_sagas_refused_total"])
 	release()
 	require.Equal(t, http.StatusOK, at.eventually("/bench/saga", http.StatusOK).status)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 
 	"sagabench/internal/secret"
 	"sagabench/saga/httpapi"
@@ -26,7 +27,7 @@ func (g *guard) audited(r *http.Request, shown secret.Text, action, gid string, 
 	add("gid", gid)
 	level, outcome := slog.LevelInfo, "done"
 	switch {
-	case status >= http.StatusInternalServerError:
+	case status >= http.StatusInternalServerError && status != http.StatusServiceUnavailable: // then nothing was done
 		level, outcome = slog.LevelWarn, "failed"
 	case !done:
 		level, outcome = slog.LevelWarn, "refused"
@@ -49,12 +50,16 @@ func (g *guard) audited(r *http.Request, shown secret.Text, action, gid string, 
 	g.seldom.logger.Log(context.Background(), level, "audit", fields...)
 }
 
+// refusedSubmits are answers to submits that were refused. A 409 may be one, too, or the
+// end of a saga.
+var refusedSubmits = []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable}
+
 // auditedRequest is audited for what shows its token with each request.
 //
 // Submits that were taken, or failed as sagas do, are left out unless the
 // configuration asks for them: there is one for each saga, and the store holds it.
 func (g *guard) auditedRequest(r *http.Request, action, gid string, status int) {
-	if action == httpapi.ActionSubmit && !g.auditSubmits && status != http.StatusBadRequest && status != http.StatusRequestEntityTooLarge {
+	if action == httpapi.ActionSubmit && !g.auditSubmits && !slices.Contains(refusedSubmits, status) {
 		return
 	}
 	shown := bearer(r)

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// reserveConns are accepted beyond the limit, for probes: whether a process is
-	// alive can be asked also while clients hold all other connections.
+	// reserveConns are accepted beyond the limit, for probes and metrics: whether a
+	// process is alive can be asked also while clients hold all other connections.
 	reserveConns = 32
 	// minIdle is how long a connection may wait for a request, its first one too,
 	// before it is closed to make room for another.
@@ -95,6 +95,9 @@ func (b *bounded) admit(c *boundedConn) bool {
 			}
 		}
 		if idle != nil {
+			if !idle.reserve {
+				b.hasRoom(idle.waitsSince(now))
+			}
 			b.forget(idle)
 			idle.TCPConn.Close()
 		}
@@ -147,9 +150,9 @@ func (b *bounded) forget(c *boundedConn) {
 }
 
 // hasRoom ends the time in which there was none.
-func (b *bounded) hasRoom(now time.Time) {
+func (b *bounded) hasRoom(at time.Time) {
 	if !b.since.IsZero() {
-		b.waited += now.Sub(b.since)
+		b.waited += max(0, at.Sub(b.since))
 		b.since = time.Time{}
 	}
 }
@@ -161,7 +164,14 @@ func (b *bounded) keptOut() time.Duration {
 	if b.since.IsZero() {
 		return b.waited
 	}
-	return b.waited + time.Since(b.since)
+	until := time.Now()
+	longest := until.Add(-minIdle)
+	for c := range b.open { // one that waits makes room, as soon as somebody asks for it
+		if since := c.waitsSince(until); !c.reserve && since.Before(longest) {
+			until, longest = since, since
+		}
+	}
+	return b.waited + max(0, until.Sub(b.since))
 }
 
 // Close implements net.Listener.
@@ -178,6 +188,14 @@ type boundedConn struct {
 	reserve   bool         // accepted beyond the limit: it is for one probe
 	idleSince atomic.Int64 // since when it waits for a request, in ns; 0: it does not
 	spared    atomic.Bool  // while it waits: it was not closed once, for a request had come
+}
+
+// waitsSince is since when the connection waits for a request, or now if it does not.
+func (c *boundedConn) waitsSince(now time.Time) time.Time {
+	if since := c.idleSince.Load(); since != 0 && since < now.UnixNano() {
+		return time.Unix(0, since)
+	}
+	return now
 }
 
 // Close implements net.Conn.

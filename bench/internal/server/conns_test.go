@@ -117,7 +117,7 @@ func TestServer_WhenAllConnectionsAreInUse_AnswersProbesAndTurnsOthersAway(t *te
 	for range 2 * reserveConns { // they are not used up
 		for path, want := range map[string]int{
 			"/livez": http.StatusOK, "/readyz": http.StatusOK, "/healthz": http.StatusOK, "/api/ping": http.StatusOK,
-			"/metrics": http.StatusServiceUnavailable, "/bench/saga": http.StatusServiceUnavailable,
+			"/metrics": http.StatusOK, "/bench/saga": http.StatusServiceUnavailable,
 		} {
 			c := at.dial(t, elsewhere)
 			status, closes := c.get(path)
@@ -205,4 +205,35 @@ func TestServer_AnswersBesideBodiesThatDoNotCome(t *testing.T) {
 		require.Equal(t, http.StatusOK, status)
 		require.Less(t, time.Since(began), 2*time.Second) // a second, and a slow machine
 	}
+}
+
+// Clients that were turned away once, and connections that have been idle since: the
+// next client would be let in.
+func TestServer_KeptOutEndsWhenAConnectionIsIdle(t *testing.T) {
+	t.Parallel()
+	h := hold(testkit.OpenPebble(t))
+	at := start(t, h, limited(2, 2))
+	keptOut := at.server.listener.keptOut
+	first, second := at.dial(t, here), at.dial(t, here)
+	first.send("/bench/saga")
+	second.send("/bench/saga")
+	<-h.entered
+	require.Eventually(t, func() bool {
+		status, _ := at.dial(t, here).get("/bench/saga?steps=0")
+		return status == http.StatusServiceUnavailable
+	}, patience, poll)
+	require.Eventually(t, func() bool { return keptOut() > 0 }, patience, poll)
+	close(h.release)
+	for _, c := range []*client{first, second} {
+		response, err := http.ReadResponse(c.from, nil)
+		require.NoError(t, err)
+		_, err = io.Copy(io.Discard, response.Body)
+		require.NoError(t, err)
+	}
+	time.Sleep(4 * minIdle)
+	total := keptOut()
+	time.Sleep(10 * minIdle)
+	require.Equal(t, total, keptOut(), "both are idle")
+	at.eventually("/bench/saga", http.StatusOK)
+	require.Equal(t, total, keptOut())
 }

@@ -23,13 +23,15 @@ func (c Config) withinFiles(files int, st any, log *slog.Logger) (lowered Config
 	if files == 0 {
 		return c, 0, nil
 	}
-	ofStore := min(embeddedFiles, files/4)
+	ofStore, ofStoreAtMost := min(embeddedFiles, files/4), embeddedFiles
+	least := (otherFiles+reserveConns+2)*4/3 + 1 // of which a quarter is the store's
 	if shared, ok := st.(pooled); ok {
 		ofStore, _ = shared.Connections()
+		ofStoreAtMost, least = ofStore, otherFiles+reserveConns+2+ofStore
 	}
 	left := files - otherFiles - ofStore - reserveConns
 	if left < 2 {
-		return c, 0, fmt.Errorf("server: %w: %d files may be open, at least %d: raise ulimit -n", store.ErrInvalid, files, files-left+2)
+		return c, 0, fmt.Errorf("server: %w: %d files may be open, at least %d: raise ulimit -n", store.ErrInvalid, files, least)
 	}
 	// One branch host may have three quarters of the connections to branches: those to a
 	// host that hangs, or has much to do, leave some to the others.
@@ -39,7 +41,7 @@ func (c Config) withinFiles(files int, st any, log *slog.Logger) (lowered Config
 		c.MaxConns = min(c.MaxConns, max(left/2, left-ofBranches))
 		c.BranchConns = min(c.BranchConns, max(1, (left-c.MaxConns)*3/4))
 		log.Warn("fewer connections than configured: raise the limit of open files (ulimit -n, LimitNOFILE)",
-			"limit", files, "needed", files-left+wanted, "max_conns", c.MaxConns, "branch_conns", c.BranchConns)
+			"limit", files, "needed", otherFiles+ofStoreAtMost+reserveConns+wanted, "max_conns", c.MaxConns, "branch_conns", c.BranchConns)
 	}
 	return c, left - c.MaxConns, nil
 }

@@ -32,6 +32,9 @@ func TestWithinFiles_LowersTheConnections(t *testing.T) {
 		"few branches":      {1024, 16, 4096, 100, 778, 100, 134, "max_conns=778"},
 		"few clients":       {1024, 16, 100, 4096, 100, 609, 812, "branch_conns=609"},
 		"an embedded store": {1024, 0, 4096, 1024, 336, 252, 336, "max_conns=336"},
+		"embedded, enough":  {6558, 0, 4096, 1024, 4096, 1024, 1366, ""},
+		"embedded, least":   {131, 0, 4096, 1024, 1, 1, 2, "max_conns=1"},
+		"embedded, none":    {100, 0, 4096, 1024, 0, 0, 0, "100 files may be open, at least 131"},
 		"hardly any":        {114, 16, 4096, 1024, 1, 1, 1, "max_conns=1"},
 		"none":              {113, 16, 4096, 1024, 0, 0, 0, "113 files may be open, at least 114"},
 	} {

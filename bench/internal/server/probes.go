@@ -11,6 +11,10 @@ import (
 // in use, and while the server drains.
 var probes = map[string]bool{"/livez": true, "/readyz": true, "/healthz": true, "/api/ping": true}
 
+// metricsPaths are answered on connections of the reserve too: they say how long clients
+// have been turned away.
+var metricsPaths = map[string]bool{"/metrics": true, "/api/metrics": true}
+
 // onlyProbes turns other requests away from connections of the reserve, and ends such
 // a connection after its request. While the server drains, clients are told to connect
 // anew, which leads them to another one.
@@ -22,7 +26,7 @@ func (s *Server) onlyProbes(c *gin.Context) {
 	if reserve { // net/http waits for the rest of a body, and would do so for all of Config.Read
 		_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(minIdle))
 	}
-	if reserve && !probes[c.Request.URL.Path] {
+	if path := c.Request.URL.Path; reserve && !probes[path] && !metricsPaths[path] {
 		busy(c, "all connections of this server are in use")
 		c.Abort()
 	}
