@@ -298,6 +298,42 @@ func TestRun_StoreLosesMarks_WritesThemAgain(t *testing.T) {
 	})
 }
 
+// Marks are lost, and then the saga is ended by another process: nothing can be
+// written again, and nobody tries.
+func TestRun_StoreLosesMarksOfASagaThatHasEnded_IsOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		model := storetest.NewModel(time.Hour)
+		other := start(t, model, &branches{}, unhurried())
+		var looks atomic.Int64
+		back := func() {}
+		branches := &branches{}
+		branches.answer = func(_ context.Context, c saga.Call) (saga.Outcome, string) {
+			switch c.Branch {
+			case store.Action(0):
+				back = model.Snapshot()
+			case store.Action(1):
+				back()
+				require.NoError(t, other.ForceStop(t.Context(), c.GID, "by hand"))
+			}
+			return saga.Succeeded, ""
+		}
+		c := start(t, &link{Store: model, before: func(context.Context) error {
+			if looks.Add(1) > 1000 {
+				time.Sleep(time.Second) // or it would go on for ever in no time
+			}
+			return nil
+		}}, branches, unhurried())
+		told := runs(t, c, newSaga(3))
+		time.Sleep(time.Minute)
+		require.Less(t, looks.Load(), int64(300), "with those for due sagas")
+		got := <-told
+		require.NoError(t, got.err)
+		require.Equal(t, store.StatusFailed, got.result.Status)
+		require.EqualValues(t, 1, settled(t, c).LostWrites)
+	})
+}
+
 // Redis has a snapshot from before the abort on disk, and crashes.
 func TestRun_RedisLosesTheAbort_GoesOnCompensating(t *testing.T) {
 	t.Parallel()

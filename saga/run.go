@@ -268,7 +268,7 @@ func (c *Coordinator) persist(r *run, t *store.Transition, want State) error {
 			if failure = c.restore(r, record); failure != nil {
 				continue
 			}
-			if record.Epoch == t.Epoch && record.Owner == c.owner {
+			if record.Epoch == t.Epoch && record.Owner == c.owner && !record.Status.Final() {
 				if r.state.Status == store.StatusAborting && t.Note != "" {
 					want.Aborted = r.state.Aborted
 					again := *t // which may still be on its way
