@@ -88,8 +88,8 @@ func lostAbort(why string) string {
 }
 
 // aborts remembers sagas that this process knows to be aborting, so that it knows
-// even when the store does not any more. It is bounded, in number and in time: a
-// gid may be used anew, but not while a saga that ended under it is kept.
+// even when the store does not any more. It is bounded in number. A gid may be used
+// anew, but not while a saga that ended under it is kept.
 type aborts struct {
 	mu    sync.Mutex
 	sagas map[string]abortedUntil
@@ -98,7 +98,8 @@ type aborts struct {
 
 type abortedUntil struct {
 	state State
-	end   time.Time
+	at    time.Time // when that was last heard
+	end   time.Time // until then nobody else has the gid
 }
 
 const maxAborts = 16 << 10
@@ -107,25 +108,27 @@ func (a *aborts) add(gid string, s State, keep time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
-	for len(a.order) > 0 && (len(a.order) >= maxAborts || a.sagas[a.order[0]].end.Before(now)) {
-		delete(a.sagas, a.order[0])
-		a.order = a.order[1:]
-	}
 	if a.sagas == nil {
 		a.sagas = make(map[string]abortedUntil)
 	}
 	if _, known := a.sagas[gid]; !known {
+		if len(a.order) == maxAborts {
+			delete(a.sagas, a.order[0])
+			a.order = a.order[1:]
+		}
 		a.order = append(a.order, gid)
 	}
-	a.sagas[gid] = abortedUntil{State{Status: store.StatusAborting, Marks: s.Marks, Aborted: s.Aborted, Forced: s.Forced}, now.Add(keep)}
+	a.sagas[gid] = abortedUntil{State{Status: store.StatusAborting, Marks: s.Marks, Aborted: s.Aborted, Forced: s.Forced}, now, now.Add(keep)}
 }
 
-// state is how the saga was when last heard of, if it was aborting.
-func (a *aborts) state(gid string) (State, bool) {
+// state is how the saga was when last heard of, if it was aborting. One that was
+// created later than that, and than the gid can be free again, is another. Ages are
+// by a store's clock, to the millisecond.
+func (a *aborts) state(gid string, created time.Time) (State, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	known, ok := a.sagas[gid]
-	return known.state, ok && time.Now().Before(known.end)
+	return known.state, ok && (time.Now().Before(known.end) || !created.After(known.at.Add(time.Millisecond)))
 }
 
 // recall has a run that is about to begin know of an abort that the store has
@@ -136,7 +139,7 @@ func (c *Coordinator) recall(r *run) {
 	case store.StatusAborting:
 		c.aborts.add(r.saga.GID, r.state, c.store.Retention())
 	case store.StatusSubmitted:
-		known, ok := c.aborts.state(r.saga.GID)
+		known, ok := c.aborts.state(r.saga.GID, r.created)
 		if !ok {
 			return
 		}

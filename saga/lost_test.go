@@ -400,8 +400,50 @@ func TestSubmit_StoreHasLostAnAbortedSaga_DoesNotStartAgain(t *testing.T) {
 	})
 }
 
-// What is remembered of an aborted saga ends with its retention: then another may
-// have its gid.
+// The store keeps finished sagas for less time than one is deferred, or not at all.
+// What is known of an unfinished one does not end with that.
+func TestTakeover_StoreHasLostTheAbortOfALongPause_IsWrittenAgain(t *testing.T) {
+	t.Parallel()
+	for _, retention := range []time.Duration{0, time.Second} {
+		t.Run(retention.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				model := storetest.NewModel(retention)
+				var back func()
+				branches, undo := refusing(1), saga.Ongoing
+				refuses := branches.answer
+				branches.answer = func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+					switch {
+					case c.Branch == store.Action(1) && back == nil:
+						back = model.Snapshot()
+					case c.Branch.IsCompensation():
+						return undo, "not yet"
+					}
+					return refuses(ctx, c)
+				}
+				cfg := unhurried()
+				cfg.Lease, cfg.RequestTimeout, cfg.RetryInterval = time.Minute, time.Second, 10*time.Minute
+				c := start(t, model, branches, cfg)
+				s := newSaga(2)
+				require.NoError(t, c.Submit(t.Context(), s))
+				synctest.Wait()
+				back()
+				undo = saga.Succeeded
+				time.Sleep(time.Hour)
+				require.Equal(t, []string{"a0", "a1", "c1", "c1", "c0"}, branches.of(s.GID))
+				require.EqualValues(t, 1, settled(t, c).LostWrites)
+
+				branches.answer = nil // and another saga may have its gid
+				require.NoError(t, c.Submit(t.Context(), s))
+				time.Sleep(time.Minute)
+				require.Equal(t, []string{"a0", "a1", "c1", "c1", "c0", "a0", "a1"}, branches.of(s.GID))
+			})
+		})
+	}
+}
+
+// What is remembered of an aborted saga does not harm another that has its gid after
+// its retention.
 func TestSubmit_GidUsedAgainAfterAnAbort_IsAnotherSaga(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

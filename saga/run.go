@@ -16,6 +16,7 @@ type run struct {
 	epoch   uint32
 	state   State
 	until   time.Time // when the lease ends, by our clock's monotonic reading
+	created time.Time // by the same
 	abortAt time.Time // when it is to be aborted, by the same; zero: never
 	after   func()    // called when the run is over; may be nil
 
@@ -32,13 +33,13 @@ type run struct {
 func (c *Coordinator) newRun(s *Saga, epoch uint32, state State, leased time.Time, age time.Duration) *run {
 	r := &run{
 		saga: s, plan: s.plan(&c.cfg), epoch: epoch, state: state,
-		until: leased.Add(c.cfg.Lease), looked: make(chan struct{}, 1),
+		until: leased.Add(c.cfg.Lease), created: leased.Add(-age), looked: make(chan struct{}, 1),
 	}
 	if state.Busy > 0 {
 		r.calls.busy = leased.Add(state.Busy)
 	}
 	if s.Timeout > 0 {
-		r.abortAt = leased.Add(s.Timeout - age)
+		r.abortAt = r.created.Add(s.Timeout)
 	}
 	return r
 }
