@@ -26,12 +26,29 @@ func (c *Coordinator) gone(r *run, t *store.Transition, unsure bool, err error) 
 	if keep == 0 {
 		return fmt.Errorf("%w: %s, and then the saga was gone; finished sagas are not kept: %w", ErrEndUnknown, last, err)
 	}
-	// Nobody drops an unfinished saga. Somebody else may have ended it and its
-	// retention have passed, if that is shorter than the time since it was ours.
-	if c.cfg.Lease-time.Until(r.until) < keep {
+	if !c.mayBeDropped(r) {
 		c.lostWrites(r, "found", "nothing")
 	}
 	return fmt.Errorf("%w: %s, and then the saga was gone; finished sagas are kept for %v: %w", ErrEndUnknown, last, keep, err)
+}
+
+// mayBeDropped reports whether the saga may be gone without having been lost. Nobody
+// drops an unfinished one. Somebody else may have ended it and its retention have
+// passed, if that is shorter than the time since it was ours.
+func (c *Coordinator) mayBeDropped(r *run) bool {
+	return c.cfg.Lease-time.Until(r.until) >= c.store.Retention()
+}
+
+// another reports whether a record is another saga's, created when r's was gone. As
+// long as r was created here and the record never claimed, its owner tells.
+func (c *Coordinator) another(r *run, record store.Record) bool {
+	if !c.mayBeDropped(r) {
+		return false
+	}
+	if r.record.IsZero() {
+		return record.Epoch == 1 && record.Owner != "" && record.Owner != c.owner
+	}
+	return !record.Created.Equal(r.record)
 }
 
 // lostWrites says loudly that the store has lost what r knows it to have acknowledged.

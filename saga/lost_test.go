@@ -442,6 +442,53 @@ func TestTakeover_StoreHasLostTheAbortOfALongPause_IsWrittenAgain(t *testing.T) 
 	}
 }
 
+// A process was stopped while it ran a saga. Another one has ended that, nothing of
+// it is kept, and its gid is another saga's now, which is not mended.
+func TestRun_GidIsAnotherSagas_LeavesThatAlone(t *testing.T) {
+	t.Parallel()
+	for name, claimed := range map[string]bool{"created here": false, "claimed here": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				model := storetest.NewModel(0)
+				cfg := unhurried()
+				cfg.Lease, cfg.RequestTimeout = 10*time.Second, 3*time.Second
+				stopped := refusing(1)
+				refuses := stopped.answer
+				stopped.answer = func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+					if c.Branch == store.Compensation(1) {
+						time.Sleep(time.Minute)
+					}
+					return refuses(ctx, c)
+				}
+				a := start(t, model, stopped, cfg)
+				s := newSaga(2)
+				if claimed {
+					const body = `{"steps":[{"action":"http://a","compensate":"http://b"},{"action":"http://c","compensate":"http://d"}]}`
+					create(t, model, s.GID, body, 2)
+				} else {
+					require.NoError(t, a.Submit(t.Context(), s))
+				}
+				time.Sleep(3 * time.Second)
+				require.Equal(t, []string{"a0", "a1", "c1"}, stopped.of(s.GID))
+				next, pause := &branches{}, time.Duration(0)
+				next.answer = func(context.Context, saga.Call) (saga.Outcome, string) {
+					time.Sleep(pause)
+					return saga.Succeeded, ""
+				}
+				b := start(t, model, next, cfg)
+				time.Sleep(20 * time.Second)
+				require.Equal(t, []string{"c1", "c0"}, next.of(s.GID))
+				pause, s.RequestTimeout = 40*time.Second, 2*time.Minute
+				got := <-runs(t, b, s)
+				require.NoError(t, got.err)
+				require.Equal(t, saga.Result{Status: store.StatusSucceeded}, got.result)
+				require.Zero(t, settled(t, a).LostWrites)
+			})
+		})
+	}
+}
+
 // What is remembered of an aborted saga does not harm another that has its gid after
 // its retention.
 func TestSubmit_GidUsedAgainAfterAnAbort_IsAnotherSaga(t *testing.T) {

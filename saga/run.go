@@ -17,6 +17,7 @@ type run struct {
 	state   State
 	until   time.Time // when the lease ends, by our clock's monotonic reading
 	created time.Time // by the same
+	record  time.Time // Created of its record; zero: it was created here
 	abortAt time.Time // when it is to be aborted, by the same; zero: never
 	after   func()    // called when the run is over; may be nil
 
@@ -265,6 +266,9 @@ func (c *Coordinator) persist(r *run, t *store.Transition, want State) error {
 			}
 		}
 		record, err := c.store.Get(c.ctx, t.GID)
+		if err == nil && c.another(r, record) {
+			err = fmt.Errorf("%w: its gid is another saga's", store.ErrNotFound)
+		}
 		if err == nil && r.lacks(record) {
 			if failure = c.restore(r, record); failure != nil {
 				continue
