@@ -342,11 +342,21 @@ const atOnce = -1
 func (c *Coordinator) handBack(r *run, due time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	t := &store.Transition{
-		GID: r.saga.GID, Epoch: r.epoch, From: r.state.Status, To: r.state.Status, Due: due, Release: true,
+	for {
+		t := &store.Transition{
+			GID: r.saga.GID, Epoch: r.epoch, From: r.state.Status, To: r.state.Status, Due: due, Release: true,
+		}
+		if r.state.Busy = r.calls.left(); r.state.Busy > 0 { // for whoever is asked to abort it before it is due
+			t.Note = r.state.note()
+		}
+		if !errors.Is(c.commit.Apply(ctx, t), store.ErrConflict) {
+			return
+		}
+		record, err := c.store.Get(ctx, r.saga.GID)
+		aborted := err == nil && record.Epoch == r.epoch && record.Owner == c.owner &&
+			r.state.Status == store.StatusSubmitted && record.Status == store.StatusAborting
+		if !aborted || c.adopt(r, record, nil) != nil {
+			return
+		}
 	}
-	if r.state.Busy = r.calls.left(); r.state.Busy > 0 { // for whoever is asked to abort it before it is due
-		t.Note = r.state.note()
-	}
-	_ = c.commit.Apply(ctx, t)
 }
