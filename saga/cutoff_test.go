@@ -190,6 +190,42 @@ func TestAbort_ConnectionWasCut_WaitsForTheDeadline(t *testing.T) {
 	}
 }
 
+// The store has lost an abort, and another process has gone on from before it: its
+// action may be at work when the abort is written again.
+func TestRun_StoreLosesTheAbort_WaitsForTheDeadlineOfOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 10 * time.Second
+		model := storetest.NewModel(time.Hour)
+		knows, back := blocking(store.Compensation(1)), func() {}
+		answer := knows.answer
+		knows.answer = func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+			if c.Branch == store.Action(1) {
+				back = model.Snapshot()
+				return saga.Failed, "no money left"
+			}
+			return answer(ctx, c)
+		}
+		cfg := calledFor(limit)
+		cfg.PollInterval = time.Hour // it takes up nothing
+		a := start(t, model, knows, cfg)
+		time.Sleep(time.Second)
+		s := newSaga(2)
+		require.NoError(t, a.Submit(t.Context(), s))
+		<-knows.called
+		back()
+		overdue(t, model, s.GID)
+		there := cut(store.Action(1), time.Second, saga.Unknown)
+		b := start(t, model, there, calledFor(limit))
+		time.Sleep(2 * time.Second)
+		require.Empty(t, mustGet(t, model, s.GID).Owner, "it is deferred")
+		close(knows.goOn)
+		require.Equal(t, store.StatusFailed, mustWait(t, b, s.GID).Status)
+		require.Equal(t, []string{"a1", "c1", "c0"}, there.of(s.GID))
+		require.GreaterOrEqual(t, there.at("c1").Sub(there.at("a1")), limit)
+	})
+}
+
 // The same with a participant over HTTP, which is cut off and works on.
 func TestAbort_HTTPConnectionWasCut_WaitsForTheDeadline(t *testing.T) {
 	t.Parallel()

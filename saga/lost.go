@@ -83,6 +83,9 @@ func missing(known, found store.Marks) (marks []store.SetMark) {
 func (c *Coordinator) restore(r *run, record store.Record) error {
 	t := &store.Transition{GID: record.GID, Epoch: record.Epoch, From: record.Status, To: record.Status, Marks: missing(r.state.Marks, record.Marks)}
 	if !reaches(r.state.Status, record.Status) {
+		var found State
+		_ = found.readNote(record.Note) // whoever went on meanwhile may have called an action
+		r.calls.busy = later(r.calls.busy, time.Now().Add(found.Busy))
 		r.state.Aborted, r.state.Busy = lostAbort(r.state.Aborted), r.calls.left()
 		t.To, t.Note = r.state.Status, r.state.note()
 		if record.Owner == "" { // nobody runs it, who would go on
