@@ -409,15 +409,18 @@ func TestTakeover_StoreHasLostTheAbortOfALongPause_IsWrittenAgain(t *testing.T) 
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				model := storetest.NewModel(retention)
-				var back func()
-				branches, undo := refusing(1), saga.Ongoing
+				var mended, another atomic.Bool
+				back := make(chan func(), 10)
+				branches := refusing(1)
 				refuses := branches.answer
 				branches.answer = func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
 					switch {
-					case c.Branch == store.Action(1) && back == nil:
-						back = model.Snapshot()
-					case c.Branch.IsCompensation():
-						return undo, "not yet"
+					case another.Load():
+						return saga.Succeeded, ""
+					case c.Branch == store.Action(1):
+						back <- model.Snapshot()
+					case c.Branch.IsCompensation() && !mended.Load():
+						return saga.Ongoing, "not yet"
 					}
 					return refuses(ctx, c)
 				}
@@ -427,13 +430,13 @@ func TestTakeover_StoreHasLostTheAbortOfALongPause_IsWrittenAgain(t *testing.T) 
 				s := newSaga(2)
 				require.NoError(t, c.Submit(t.Context(), s))
 				synctest.Wait()
-				back()
-				undo = saga.Succeeded
+				(<-back)()
+				mended.Store(true)
 				time.Sleep(time.Hour)
 				require.Equal(t, []string{"a0", "a1", "c1", "c1", "c0"}, branches.of(s.GID))
 				require.EqualValues(t, 1, settled(t, c).LostWrites)
 
-				branches.answer = nil // and another saga may have its gid
+				another.Store(true) // and may have its gid
 				require.NoError(t, c.Submit(t.Context(), s))
 				time.Sleep(time.Minute)
 				require.Equal(t, []string{"a0", "a1", "c1", "c1", "c0", "a0", "a1"}, branches.of(s.GID))
@@ -471,15 +474,17 @@ func TestRun_GidIsAnotherSagas_LeavesThatAlone(t *testing.T) {
 				}
 				time.Sleep(3 * time.Second)
 				require.Equal(t, []string{"a0", "a1", "c1"}, stopped.of(s.GID))
-				next, pause := &branches{}, time.Duration(0)
+				next := &branches{}
+				var pause atomic.Int64
 				next.answer = func(context.Context, saga.Call) (saga.Outcome, string) {
-					time.Sleep(pause)
+					time.Sleep(time.Duration(pause.Load()))
 					return saga.Succeeded, ""
 				}
 				b := start(t, model, next, cfg)
 				time.Sleep(20 * time.Second)
 				require.Equal(t, []string{"c1", "c0"}, next.of(s.GID))
-				pause, s.RequestTimeout = 40*time.Second, 2*time.Minute
+				pause.Store(int64(40 * time.Second))
+				s.RequestTimeout = 2 * time.Minute
 				got := <-runs(t, b, s)
 				require.NoError(t, got.err)
 				require.Equal(t, saga.Result{Status: store.StatusSucceeded}, got.result)
