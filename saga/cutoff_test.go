@@ -114,6 +114,31 @@ func TestClose_CallsCutOff_AreNotOverBeforeTheirDeadlines(t *testing.T) {
 	}
 }
 
+// The same, and another process has aborted the saga without this one having noticed.
+// It is handed back all the same, not left until its lease ends.
+func TestClose_AbortedElsewhere_IsHandedBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 5 * time.Second
+		model := storetest.NewModel(time.Hour)
+		cfg := calledFor(limit)
+		before := cut(store.Action(1), time.Hour, saga.Unknown)
+		a := start(t, model, before, cfg)
+		s := newSaga(3)
+		require.NoError(t, a.Submit(t.Context(), s))
+		synctest.Wait()
+		next := cut(-1, 0, 0)
+		b := start(t, model, next, cfg)
+		require.NoError(t, b.Abort(t.Context(), s.GID, "enough"))
+		kill(a)
+		require.Equal(t, saga.Result{Status: store.StatusFailed, Reason: "enough"}, mustWait(t, b, s.GID))
+		require.Equal(t, []string{"c1", "c0"}, next.of(s.GID))
+		began := next.at("c1").Sub(before.at("a1"))
+		require.GreaterOrEqual(t, began, limit)
+		require.Less(t, began, 2*limit+2*time.Second, "when it is due, and what may be left of the action")
+	})
+}
+
 // A connection is cut while an action is under way, which counts as no answer. Its
 // step is not compensated before the deadline of the call, whoever does it.
 func TestAbort_ConnectionWasCut_WaitsForTheDeadline(t *testing.T) {
@@ -163,6 +188,42 @@ func TestAbort_ConnectionWasCut_WaitsForTheDeadline(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The store has lost an abort, and another process has gone on from before it: its
+// action may be at work when the abort is written again.
+func TestRun_StoreLosesTheAbort_WaitsForTheDeadlineOfOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 10 * time.Second
+		model := storetest.NewModel(time.Hour)
+		knows, back := blocking(store.Compensation(1)), func() {}
+		answer := knows.answer
+		knows.answer = func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+			if c.Branch == store.Action(1) {
+				back = model.Snapshot()
+				return saga.Failed, "no money left"
+			}
+			return answer(ctx, c)
+		}
+		cfg := calledFor(limit)
+		cfg.PollInterval = time.Hour // it takes up nothing
+		a := start(t, model, knows, cfg)
+		time.Sleep(time.Second)
+		s := newSaga(2)
+		require.NoError(t, a.Submit(t.Context(), s))
+		<-knows.called
+		back()
+		overdue(t, model, s.GID)
+		there := cut(store.Action(1), time.Second, saga.Unknown)
+		b := start(t, model, there, calledFor(limit))
+		time.Sleep(2 * time.Second)
+		require.Empty(t, mustGet(t, model, s.GID).Owner, "it is deferred")
+		close(knows.goOn)
+		require.Equal(t, store.StatusFailed, mustWait(t, b, s.GID).Status)
+		require.Equal(t, []string{"a1", "c1", "c0"}, there.of(s.GID))
+		require.GreaterOrEqual(t, there.at("c1").Sub(there.at("a1")), limit)
+	})
 }
 
 // The same with a participant over HTTP, which is cut off and works on.

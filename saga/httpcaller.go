@@ -10,9 +10,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -108,10 +110,14 @@ func (h *HTTPCaller) Call(ctx context.Context, c Call) (Outcome, string) {
 	if err != nil {
 		return Ended, withoutURL(err).Error()
 	}
+	sent := new(atomic.Bool)
+	if isReplayable(request) {
+		request = request.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }}))
+	}
 	response, err := h.transport.RoundTrip(request)
 	if err != nil {
 		why := fmt.Sprintf("%s %s: %v", request.Method, RedactURL(c.URL), withoutURL(err))
-		if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
+		if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" && !sent.Load() {
 			return Ended, why // it was never sent
 		}
 		return Unknown, why
@@ -136,6 +142,13 @@ func (h *HTTPCaller) Call(ctx context.Context, c Call) (Outcome, string) {
 	}
 	const quoted = 200
 	return outcome, fmt.Sprintf("%s: %s", response.Status, bytes.ToValidUTF8(bytes.ReplaceAll(body[:min(len(body), quoted)], []byte{0}, nil), nil))
+}
+
+// isReplayable reports whether the transport may send a request a second time, when
+// its connection breaks before the answer. Then that the second was never sent says
+// nothing of the first.
+func isReplayable(r *http.Request) bool {
+	return r.Method == http.MethodGet || r.Header.Get("Idempotency-Key") != "" || r.Header.Get("X-Idempotency-Key") != ""
 }
 
 func meaning(status int, body []byte) Outcome {

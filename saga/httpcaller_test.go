@@ -363,3 +363,42 @@ func TestHTTPCaller_ARedirectIsNotQuoted(t *testing.T) {
 		require.NotContains(t, why, "topsecret", name)
 	}
 }
+
+// The transport sends some requests again when a connection breaks that was used
+// before. That the second one reaches nobody does not mean that the first did not.
+func TestHTTPCaller_SentAgainAndRefused_IsUnknown(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		payload string
+		headers map[string]string
+	}{
+		"GET":                    {},
+		"POST":                   {payload: "{}"},
+		"POST, Idempotency-Key":  {"{}", map[string]string{"idempotency-key": "1"}},
+		"POST, -Idempotency-Key": {"{}", map[string]string{"x-idempotency-key": "1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var calls atomic.Int64
+			server := httptest.NewUnstartedServer(nil)
+			listener := server.Listener
+			server.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+				if calls.Add(1) == 2 {
+					listener.Close()
+					panic(http.ErrAbortHandler)
+				}
+			})
+			server.Start()
+			t.Cleanup(server.Close)
+			h := newHTTPCaller(t)
+			call := saga.Call{GID: "g", URL: server.URL, Payload: tt.payload, Headers: tt.headers}
+			outcome, why := h.Call(within(t, patience), call)
+			require.Equal(t, saga.Succeeded, outcome, why)
+			outcome, why = h.Call(within(t, patience), call)
+			require.Equal(t, saga.Unknown, outcome, why)
+			outcome, why = h.Call(within(t, patience), call)
+			require.Equal(t, saga.Ended, outcome, why)
+			require.EqualValues(t, 2, calls.Load())
+		})
+	}
+}

@@ -26,12 +26,29 @@ func (c *Coordinator) gone(r *run, t *store.Transition, unsure bool, err error) 
 	if keep == 0 {
 		return fmt.Errorf("%w: %s, and then the saga was gone; finished sagas are not kept: %w", ErrEndUnknown, last, err)
 	}
-	// Nobody drops an unfinished saga. Somebody else may have ended it and its
-	// retention have passed, if that is shorter than the time since it was ours.
-	if c.cfg.Lease-time.Until(r.until) < keep {
+	if !c.mayBeDropped(r) {
 		c.lostWrites(r, "found", "nothing")
 	}
 	return fmt.Errorf("%w: %s, and then the saga was gone; finished sagas are kept for %v: %w", ErrEndUnknown, last, keep, err)
+}
+
+// mayBeDropped reports whether the saga may be gone without having been lost. Nobody
+// drops an unfinished one. Somebody else may have ended it and its retention have
+// passed, if that is shorter than the time since it was ours.
+func (c *Coordinator) mayBeDropped(r *run) bool {
+	return c.cfg.Lease-time.Until(r.until) >= c.store.Retention()
+}
+
+// another reports whether a record is another saga's, created when r's was gone. As
+// long as r was created here and the record never claimed, its owner tells.
+func (c *Coordinator) another(r *run, record store.Record) bool {
+	if !c.mayBeDropped(r) {
+		return false
+	}
+	if r.record.IsZero() {
+		return record.Epoch == 1 && record.Owner != "" && record.Owner != c.owner
+	}
+	return !record.Created.Equal(r.record)
 }
 
 // lostWrites says loudly that the store has lost what r knows it to have acknowledged.
@@ -67,6 +84,9 @@ func (c *Coordinator) restore(r *run, record store.Record) error {
 	t := &store.Transition{GID: record.GID, Epoch: record.Epoch, From: record.Status, To: record.Status, Marks: missing(r.state.Marks, record.Marks)}
 	again := r.behind // and it could not be mended: that is one loss
 	if !reaches(r.state.Status, record.Status) {
+		var found State
+		_ = found.readNote(record.Note) // whoever went on meanwhile may have called an action
+		r.calls.busy = later(r.calls.busy, time.Now().Add(found.Busy))
 		if !again {
 			r.state.Aborted = lostAbort(r.state.Aborted)
 		}
@@ -96,8 +116,8 @@ func lostAbort(why string) string {
 }
 
 // aborts remembers sagas that this process knows to be aborting, so that it knows
-// even when the store does not any more. It is bounded, in number and in time: a
-// gid may be used anew, but not while a saga that ended under it is kept.
+// even when the store does not any more. It is bounded in number. A gid may be used
+// anew, but not while a saga that ended under it is kept.
 type aborts struct {
 	mu    sync.Mutex
 	sagas map[string]abortedUntil
@@ -106,7 +126,8 @@ type aborts struct {
 
 type abortedUntil struct {
 	state State
-	end   time.Time
+	at    time.Time // when that was last heard
+	end   time.Time // until then nobody else has the gid
 }
 
 const maxAborts = 16 << 10
@@ -115,25 +136,27 @@ func (a *aborts) add(gid string, s State, keep time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
-	for len(a.order) > 0 && (len(a.order) >= maxAborts || a.sagas[a.order[0]].end.Before(now)) {
-		delete(a.sagas, a.order[0])
-		a.order = a.order[1:]
-	}
 	if a.sagas == nil {
 		a.sagas = make(map[string]abortedUntil)
 	}
 	if _, known := a.sagas[gid]; !known {
+		if len(a.order) == maxAborts {
+			delete(a.sagas, a.order[0])
+			a.order = a.order[1:]
+		}
 		a.order = append(a.order, gid)
 	}
-	a.sagas[gid] = abortedUntil{State{Status: store.StatusAborting, Marks: s.Marks, Aborted: s.Aborted, Forced: s.Forced}, now.Add(keep)}
+	a.sagas[gid] = abortedUntil{State{Status: store.StatusAborting, Marks: s.Marks, Aborted: s.Aborted, Forced: s.Forced}, now, now.Add(keep)}
 }
 
-// state is how the saga was when it was last heard to be aborting.
-func (a *aborts) state(gid string) (State, bool) {
+// state is how the saga was when last heard of, if it was aborting. One that was
+// created later than that, and than the gid can be free again, is another. Ages are
+// by a store's clock, to the millisecond.
+func (a *aborts) state(gid string, created time.Time) (State, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	known, ok := a.sagas[gid]
-	return known.state, ok && time.Now().Before(known.end)
+	return known.state, ok && (time.Now().Before(known.end) || !created.After(known.at.Add(time.Millisecond)))
 }
 
 // recall has a run that is about to begin know of an abort that the store has
@@ -144,7 +167,7 @@ func (c *Coordinator) recall(r *run) {
 	case store.StatusAborting:
 		c.aborts.add(r.saga.GID, r.state, c.store.Retention())
 	case store.StatusSubmitted:
-		known, ok := c.aborts.state(r.saga.GID)
+		known, ok := c.aborts.state(r.saga.GID, r.created)
 		if !ok {
 			return
 		}

@@ -283,6 +283,42 @@ func TestRun_StoreLosesMarks_WritesThemAgain(t *testing.T) {
 	})
 }
 
+// Marks are lost, and then the saga is ended by another process: nothing can be
+// written again, and nobody tries.
+func TestRun_StoreLosesMarksOfASagaThatHasEnded_IsOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		model := storetest.NewModel(time.Hour)
+		other := start(t, model, &branches{}, unhurried())
+		var looks atomic.Int64
+		back := func() {}
+		branches := &branches{}
+		branches.answer = func(_ context.Context, c saga.Call) (saga.Outcome, string) {
+			switch c.Branch {
+			case store.Action(0):
+				back = model.Snapshot()
+			case store.Action(1):
+				back()
+				require.NoError(t, other.ForceStop(t.Context(), c.GID, "by hand"))
+			}
+			return saga.Succeeded, ""
+		}
+		c := start(t, &link{Store: model, before: func(context.Context) error {
+			if looks.Add(1) > 1000 {
+				time.Sleep(time.Second) // or it would go on for ever in no time
+			}
+			return nil
+		}}, branches, unhurried())
+		told := runs(t, c, newSaga(3))
+		time.Sleep(time.Minute)
+		require.Less(t, looks.Load(), int64(300), "with those for due sagas")
+		got := <-told
+		require.NoError(t, got.err)
+		require.Equal(t, store.StatusFailed, got.result.Status)
+		require.EqualValues(t, 1, settled(t, c).LostWrites)
+	})
+}
+
 // Redis has a snapshot from before the abort on disk, and crashes.
 func TestRun_RedisLosesTheAbort_GoesOnCompensating(t *testing.T) {
 	t.Parallel()
@@ -349,8 +385,102 @@ func TestSubmit_StoreHasLostAnAbortedSaga_DoesNotStartAgain(t *testing.T) {
 	})
 }
 
-// What is remembered of an aborted saga ends with its retention: then another may
-// have its gid.
+// The store keeps finished sagas for less time than one is deferred, or not at all.
+// What is known of an unfinished one does not end with that.
+func TestTakeover_StoreHasLostTheAbortOfALongPause_IsWrittenAgain(t *testing.T) {
+	t.Parallel()
+	for _, retention := range []time.Duration{0, time.Second} {
+		t.Run(retention.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				model := storetest.NewModel(retention)
+				var mended, another atomic.Bool
+				back := make(chan func(), 10)
+				branches := refusing(1)
+				refuses := branches.answer
+				branches.answer = func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+					switch {
+					case another.Load():
+						return saga.Succeeded, ""
+					case c.Branch == store.Action(1):
+						back <- model.Snapshot()
+					case c.Branch.IsCompensation() && !mended.Load():
+						return saga.Ongoing, "not yet"
+					}
+					return refuses(ctx, c)
+				}
+				cfg := unhurried()
+				cfg.Lease, cfg.RequestTimeout, cfg.RetryInterval = time.Minute, time.Second, 10*time.Minute
+				c := start(t, model, branches, cfg)
+				s := newSaga(2)
+				require.NoError(t, c.Submit(t.Context(), s))
+				synctest.Wait()
+				(<-back)()
+				mended.Store(true)
+				time.Sleep(time.Hour)
+				require.Equal(t, []string{"a0", "a1", "c1", "c1", "c0"}, branches.of(s.GID))
+				require.EqualValues(t, 1, settled(t, c).LostWrites)
+
+				another.Store(true) // and may have its gid
+				require.NoError(t, c.Submit(t.Context(), s))
+				time.Sleep(time.Minute)
+				require.Equal(t, []string{"a0", "a1", "c1", "c1", "c0", "a0", "a1"}, branches.of(s.GID))
+			})
+		})
+	}
+}
+
+// A process was stopped while it ran a saga. Another one has ended that, nothing of
+// it is kept, and its gid is another saga's now, which is not mended.
+func TestRun_GidIsAnotherSagas_LeavesThatAlone(t *testing.T) {
+	t.Parallel()
+	for name, claimed := range map[string]bool{"created here": false, "claimed here": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				model := storetest.NewModel(0)
+				cfg := unhurried()
+				cfg.Lease, cfg.RequestTimeout = 10*time.Second, 3*time.Second
+				stopped := refusing(1)
+				refuses := stopped.answer
+				stopped.answer = func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+					if c.Branch == store.Compensation(1) {
+						time.Sleep(time.Minute)
+					}
+					return refuses(ctx, c)
+				}
+				a := start(t, model, stopped, cfg)
+				s := newSaga(2)
+				if claimed {
+					const body = `{"steps":[{"action":"http://a","compensate":"http://b"},{"action":"http://c","compensate":"http://d"}]}`
+					create(t, model, s.GID, body, 2)
+				} else {
+					require.NoError(t, a.Submit(t.Context(), s))
+				}
+				time.Sleep(3 * time.Second)
+				require.Equal(t, []string{"a0", "a1", "c1"}, stopped.of(s.GID))
+				next := &branches{}
+				var pause atomic.Int64
+				next.answer = func(context.Context, saga.Call) (saga.Outcome, string) {
+					time.Sleep(time.Duration(pause.Load()))
+					return saga.Succeeded, ""
+				}
+				b := start(t, model, next, cfg)
+				time.Sleep(20 * time.Second)
+				require.Equal(t, []string{"c1", "c0"}, next.of(s.GID))
+				pause.Store(int64(40 * time.Second))
+				s.RequestTimeout = 2 * time.Minute
+				got := <-runs(t, b, s)
+				require.NoError(t, got.err)
+				require.Equal(t, saga.Result{Status: store.StatusSucceeded}, got.result)
+				require.Zero(t, settled(t, a).LostWrites)
+			})
+		})
+	}
+}
+
+// What is remembered of an aborted saga does not harm another that has its gid after
+// its retention.
 func TestSubmit_GidUsedAgainAfterAnAbort_IsAnotherSaga(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

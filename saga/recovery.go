@@ -141,6 +141,7 @@ func (r *recovery) read(record store.Record, leased time.Time) *claimed {
 	// the lease.
 	age := record.Due.Add(-r.cfg.Lease).Sub(record.Created)
 	run := r.newRun(info.Saga, record.Epoch, info.State, leased, age)
+	run.record = record.Created
 	return &claimed{run: run, weight: r.slots.weight(len(record.Body)), participants: run.participants()}
 }
 

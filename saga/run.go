@@ -16,6 +16,8 @@ type run struct {
 	epoch   uint32
 	state   State
 	until   time.Time // when the lease ends, by our clock's monotonic reading
+	created time.Time // by the same
+	record  time.Time // Created of its record; zero: it was created here
 	abortAt time.Time // when it is to be aborted, by the same; zero: never
 	after   func()    // called when the run is over; may be nil
 
@@ -33,13 +35,13 @@ type run struct {
 func (c *Coordinator) newRun(s *Saga, epoch uint32, state State, leased time.Time, age time.Duration) *run {
 	r := &run{
 		saga: s, plan: s.plan(&c.cfg), epoch: epoch, state: state,
-		until: leased.Add(c.cfg.Lease), looked: make(chan struct{}, 1),
+		until: leased.Add(c.cfg.Lease), created: leased.Add(-age), looked: make(chan struct{}, 1),
 	}
 	if state.Busy > 0 {
 		r.calls.busy = leased.Add(state.Busy)
 	}
 	if s.Timeout > 0 {
-		r.abortAt = leased.Add(s.Timeout - age)
+		r.abortAt = r.created.Add(s.Timeout)
 	}
 	return r
 }
@@ -265,13 +267,16 @@ func (c *Coordinator) persist(r *run, t *store.Transition, want State) error {
 			}
 		}
 		record, err := c.store.Get(c.ctx, t.GID)
+		if err == nil && c.another(r, record) {
+			err = fmt.Errorf("%w: its gid is another saga's", store.ErrNotFound)
+		}
 		if lacks := err == nil && r.lacks(record); err == nil && !lacks {
 			r.behind = false
 		} else if lacks {
 			if failure = c.restore(r, record); failure != nil {
 				continue
 			}
-			if record.Epoch == t.Epoch && record.Owner == c.owner {
+			if record.Epoch == t.Epoch && record.Owner == c.owner && !record.Status.Final() {
 				if r.state.Status == store.StatusAborting && t.Note != "" {
 					want.Aborted = r.state.Aborted
 					again := *t // which may still be on its way
@@ -342,11 +347,21 @@ const atOnce = -1
 func (c *Coordinator) handBack(r *run, due time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	t := &store.Transition{
-		GID: r.saga.GID, Epoch: r.epoch, From: r.state.Status, To: r.state.Status, Due: due, Release: true,
+	for {
+		t := &store.Transition{
+			GID: r.saga.GID, Epoch: r.epoch, From: r.state.Status, To: r.state.Status, Due: due, Release: true,
+		}
+		if r.state.Busy = r.calls.left(); r.state.Busy > 0 { // for whoever is asked to abort it before it is due
+			t.Note = r.state.note()
+		}
+		if !errors.Is(c.commit.Apply(ctx, t), store.ErrConflict) {
+			return
+		}
+		record, err := c.store.Get(ctx, r.saga.GID)
+		aborted := err == nil && record.Epoch == r.epoch && record.Owner == c.owner &&
+			r.state.Status == store.StatusSubmitted && record.Status == store.StatusAborting
+		if !aborted || c.adopt(r, record, nil) != nil {
+			return
+		}
 	}
-	if r.state.Busy = r.calls.left(); r.state.Busy > 0 { // for whoever is asked to abort it before it is due
-		t.Note = r.state.note()
-	}
-	_ = c.commit.Apply(ctx, t)
 }

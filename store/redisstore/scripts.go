@@ -8,16 +8,22 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"sagabench/lua"
+	"sagabench/store"
 )
 
 // equip gives the server what changes need: the scripts, and the due indexes their
-// ballast.
+// ballast. A server without the scripts may have lost everything, so it is given the
+// layout as well, or the next to open the prefix could lay it out otherwise.
 func (s *Store) equip(ctx context.Context) error {
+	mine := fmt.Sprintf(layout, s.cfg.Shards)
+	var there *redis.StringCmd
 	s.roundTrips.Add(1)
 	_, err := s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for _, script := range lua.All() {
 			pipe.ScriptLoad(ctx, script.Source)
 		}
+		pipe.SetNX(ctx, s.layoutKey(), mine, 0)
+		there = pipe.Get(ctx, s.layoutKey())
 		for _, index := range s.indexes {
 			pipe.ZAdd(ctx, index, redis.Z{Score: math.Inf(1), Member: lua.Ballast})
 		}
@@ -25,6 +31,9 @@ func (s *Store) equip(ctx context.Context) error {
 	})
 	if err != nil {
 		return fmt.Errorf("loading the scripts: %w", err)
+	}
+	if there.Val() != mine {
+		return fmt.Errorf("%w: prefix %q is laid out as %q now, not %q", store.ErrUnsafe, s.cfg.Prefix, there.Val(), mine)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -360,4 +361,37 @@ func TestList_OfUnfinishedSagasReadsNoOthers(t *testing.T) {
 		_, err := s.List(t.Context(), store.Query{Status: store.StatusSubmitted, Cursor: cursor})
 		require.ErrorIs(t, err, store.ErrInvalid, cursor)
 	}
+}
+
+// A server that keeps nothing is started anew while a store is open. Who opens the
+// prefix next finds what that has written since.
+func TestOpen_AfterTheServerLostEverything_FindsTheShards(t *testing.T) {
+	t.Parallel()
+	server := lab.TestRedis(t, lab.RedisConfig{})
+	cfg := DefaultConfig()
+	cfg.URL = server.URL()
+	open := func(shards int) *Store {
+		cfg.Shards = shards
+		s, err := Open(t.Context(), cfg)
+		require.NoError(t, err)
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	first := open(4)
+	require.NoError(t, server.Kill())
+	require.NoError(t, server.Restart(t.Context()))
+	require.Eventually(t, func() bool { // its connections were broken
+		_, err := first.Get(t.Context(), "a")
+		return errors.Is(err, store.ErrNotFound)
+	}, 10*time.Second, 10*time.Millisecond)
+	var creates []store.Change
+	for _, gid := range []string{"a", "b", "c", "d", "e", "f"} {
+		creates = append(creates, &store.Create{GID: gid, Body: []byte(`{}`), Steps: 1, Owner: "me"})
+	}
+	for _, err := range first.Apply(t.Context(), creates) {
+		require.NoError(t, err)
+	}
+	claimed, err := open(0).ClaimDue(t.Context(), "other", time.Minute, 10)
+	require.NoError(t, err)
+	require.Len(t, claimed, len(creates))
 }

@@ -128,10 +128,12 @@ func (s *Store) prepare(ctx context.Context) error {
 	return s.equip(ctx)
 }
 
+// layout is what is written down of a prefix.
+const layout = "1 shards=%d"
+
 // layOut writes down how many shards the prefix has, or reads it if that was done
 // before.
 func (s *Store) layOut(ctx context.Context) error {
-	const layout = "1 shards=%d"
 	wanted := fmt.Sprintf(layout, max(1, s.cfg.Shards))
 	if !s.cfg.MustExist {
 		if _, err := s.client.SetNX(ctx, s.layoutKey(), wanted, 0).Result(); err != nil {

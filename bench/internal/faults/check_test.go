@@ -28,9 +28,11 @@ func (c *clients) ended(t *testing.T, from *host, gids []string) (took time.Dura
 // that is for the participants' barriers.
 func (p plan) violations(calls []call, stopped bool) (found []string) {
 	_, compensated := p.end()
-	// By step: how often, and when it was first undone.
-	done, undone, undoneAt := make([]int, len(p.actions)), make([]int, len(p.actions)), make([]time.Time, len(p.actions))
-	var firstCompensation *call
+	var done, undone []int   // by step: how often
+	var undoneAt []time.Time // by step: when it was first
+	var undoing []bool       // by step: whether no action of it may be called any more
+	done, undone, undoneAt = make([]int, len(p.actions)), make([]int, len(p.actions)), make([]time.Time, len(p.actions))
+	undoing = make([]bool, len(p.actions))
 	count := map[string]int{}
 	for i, c := range calls {
 		name := fmt.Sprintf("step %d, compensate %v", c.step+1, c.compensate)
@@ -38,12 +40,13 @@ func (p plan) violations(calls []call, stopped bool) (found []string) {
 			found = append(found, name+": called over and over")
 		}
 		switch {
-		case c.compensate && firstCompensation == nil:
-			firstCompensation = &calls[i]
-		case c.compensate || firstCompensation == nil || stopped:
-		case p.concurrent && c.step != firstCompensation.step && c.start.Sub(firstCompensation.start) < onItsWay:
-			// It was called beside the one that was refused, and its compensation waits for it.
-		default:
+		case c.compensate && p.concurrent: // other actions may be on their way
+			undoing[c.step] = true
+		case c.compensate:
+			for step := range undoing {
+				undoing[step] = true
+			}
+		case undoing[c.step] && !stopped:
 			found = append(found, name+": called after a compensation")
 		}
 		if c.compensate {
