@@ -55,6 +55,7 @@ func TestRun_RedisLosesTheSaga_IsNotSuccess(t *testing.T) {
 	require.ErrorContains(t, got.err, "finished sagas are kept for 1h0m0s")
 	counters := settled(t, c)
 	require.Zero(t, counters.Succeeded)
+	require.Zero(t, counters.Lost, "nobody has taken it over")
 	require.EqualValues(t, 1, counters.LostWrites)
 }
 

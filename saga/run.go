@@ -327,7 +327,9 @@ func (c *Coordinator) leave(r *run, why error) {
 		c.handBack(r, due)
 		return
 	}
-	c.stats.lost.Add(1)
+	if r.gone == nil || c.store.Retention() == 0 { // or the store has lost it, and nobody took it over
+		c.stats.lost.Add(1)
+	}
 	c.log.Warn("left a saga", "gid", r.saga.GID, "why", why)
 }
 
