@@ -332,7 +332,7 @@ func (c *Coordinator) leave(r *run, why error) {
 		c.handBack(r, due)
 		return
 	}
-	if !errors.Is(why, ErrEndUnknown) { // of which there is no other to run it
+	if r.gone == nil || c.store.Retention() == 0 { // or the store has lost it, and nobody took it over
 		c.stats.lost.Add(1)
 	}
 	c.log.Warn("left a saga", "gid", r.saga.GID, "why", why)
