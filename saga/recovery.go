@@ -123,8 +123,8 @@ func (r *recovery) resume(records []store.Record, leased time.Time) {
 type claimed struct {
 	run          *run
 	weight       int       // how many slots it takes
-	participants []string  // whose branches it calls next
-	taken        time.Time // when it got its slots
+	participants []string  // whose branches it calls
+	charged      time.Time // since when they are
 }
 
 // read gives what was claimed, or nil if that cannot be run. It was not written by
@@ -142,12 +142,13 @@ func (r *recovery) read(record store.Record, leased time.Time) *claimed {
 	age := record.Due.Add(-r.cfg.Lease).Sub(record.Created)
 	run := r.newRun(info.Saga, record.Epoch, info.State, leased, age)
 	run.record = record.Created
-	return &claimed{run: run, weight: r.slots.weight(len(record.Body)), participants: run.participants()}
+	return &claimed{run: run, weight: r.slots.weight(len(record.Body)), participants: run.participants(run.next())}
 }
 
 // start runs a saga that has got its slots.
 func (r *recovery) start(s *claimed) {
 	s.run.after = func() { r.slots.free(s) }
+	s.run.moveOn = func(calls []store.Branch) time.Duration { return r.moveOn(s, calls) }
 	begun, err := r.begin(s.run, &r.stats.recovered)
 	if begun {
 		go r.drive(s.run)
@@ -164,12 +165,46 @@ func (r *recovery) start(s *claimed) {
 	r.background.Go(func() { r.handBack(s.run, due) })
 }
 
-// deferTo leaves a saga to be claimed after a delay, but no later than it is to be
-// aborted.
+// deferTo leaves a saga to be claimed after a delay.
 func (r *recovery) deferTo(s *claimed, delay time.Duration) {
-	delay = min(max(delay, r.cfg.PollInterval), r.cfg.MaxRetryInterval)
-	if left := time.Until(s.run.abortAt); left > 0 && s.run.state.Status == store.StatusSubmitted {
+	r.background.Go(func() { r.handBack(s.run, r.deferral(s.run, delay)) })
+}
+
+// deferral is a delay within the bounds of pauses, and no longer than until the saga is
+// to be aborted.
+func (c *Coordinator) deferral(r *run, delay time.Duration) time.Duration {
+	delay = min(max(delay, c.cfg.PollInterval), c.cfg.MaxRetryInterval)
+	if left := time.Until(r.abortAt); left > 0 && r.state.Status == store.StatusSubmitted {
 		delay = min(delay, left)
 	}
-	r.background.Go(func() { r.handBack(s.run, delay) })
+	return delay
+}
+
+// A run waits a moment for a participant that it goes on to and that is not known to be
+// slow: so many times so long.
+const (
+	moveTries = 5
+	movePause = slowAfter / 50
+)
+
+// moveOn is asked before a recovered saga calls branches. It returns for how long the
+// saga is to be deferred instead, if their participants have their shares. While other
+// calls of the saga are under way it is not deferred.
+func (r *recovery) moveOn(s *claimed, calls []store.Branch) time.Duration {
+	under := s.run.state.Calling
+	to := s.run.participants(under)
+	for try := 1; ; try++ {
+		delay, ok := r.slots.move(s, to, try <= moveTries, len(under) > len(calls))
+		switch {
+		case ok:
+			return 0
+		case delay > 0:
+			return r.deferral(s.run, delay)
+		}
+		select {
+		case <-time.After(movePause):
+		case <-r.ctx.Done(): // which renew finds out
+			return 0
+		}
+	}
 }

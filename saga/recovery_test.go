@@ -131,6 +131,40 @@ func hangingParticipants(t *testing.T, hanging int) {
 	require.Positive(t, participants.mostOf("healthy"))
 }
 
+// Nor do sagas that come to it later: their first step is another participant's.
+func TestRecovery_SagasThatGoOnToAHangingParticipant_DelayNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const stuck, healthy = 2000, 50
+		model := storetest.NewModel(time.Hour)
+		for i := range stuck {
+			create(t, model, fmt.Sprint("stuck-", i), `{"steps":[{"action":"http://healthy/1"},{"action":"http://hangs/2"}]}`, 2)
+		}
+		time.Sleep(time.Second)
+		for i := range healthy {
+			create(t, model, fmt.Sprint("healthy-", i), bodyTo("healthy", ""), 1)
+		}
+		var mended atomic.Bool
+		participants := newGauge(func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+			if strings.HasPrefix(c.URL, "http://hangs") && !mended.Load() {
+				return hangs(ctx)
+			}
+			time.Sleep(20 * time.Millisecond)
+			return saga.Succeeded, ""
+		})
+		began := time.Now()
+		c := start(t, model, participants, saga.DefaultConfig())
+		for i := range healthy {
+			require.Equal(t, store.StatusSucceeded, mustWait(t, c, fmt.Sprint("healthy-", i)).Status)
+		}
+		require.Less(t, time.Since(began), 3*time.Second, "sooner than a call ends that hangs")
+		mended.Store(true)
+		for i := range stuck {
+			require.Equal(t, store.StatusSucceeded, mustWait(t, c, fmt.Sprint("stuck-", i)).Status)
+		}
+	})
+}
+
 // The same over real stores, where the calls that hang do not end during the test.
 func TestRecovery_ParticipantThatNeverAnswers_DelaysNoOther(t *testing.T) {
 	onStores(t, time.Hour, func(t *testing.T, open opener) {

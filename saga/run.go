@@ -20,6 +20,9 @@ type run struct {
 	record  time.Time // Created of its record; zero: it was created here
 	abortAt time.Time // when it is to be aborted, by the same; zero: never
 	after   func()    // called when the run is over; may be nil
+	// moveOn, if set, is asked before branches are called, and may want the saga
+	// deferred; see recovery.
+	moveOn func(calls []store.Branch) time.Duration
 
 	events []Event // that happened since state was written
 	failed error   // what became of the first attempt to write what they lead to; nil: there was none
@@ -65,6 +68,13 @@ func (c *Coordinator) drive(r *run) {
 		d := Decide(&r.plan, r.state, events...)
 		err := c.write(r, &d)
 		if err == nil && len(d.Calls) > 0 {
+			if r.moveOn != nil {
+				if delay := r.moveOn(d.Calls); delay > 0 {
+					c.stats.putOff.Add(1)
+					c.handBack(r, delay)
+					return
+				}
+			}
 			err = c.renew(r, d.Calls)
 		}
 		switch {

@@ -6,10 +6,12 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"sagabench/store"
 )
 
 // slots bound the recovered sagas that are under way, and share that out among the
-// participants they wait for. A participant may hold three times as many as are
+// participants whose branches they call at the time. A participant may hold three times as many as are
 // left free. So one that hangs leaves a quarter to the others. Five that hang, one
 // after another, may leave nothing.
 type slots struct {
@@ -90,17 +92,9 @@ func (s *slots) take(c *claimed, waited time.Duration) (delay time.Duration, ok 
 	defer s.mu.Unlock()
 	now := time.Now()
 	for _, name := range c.participants {
-		p := s.of[name]
-		if p == nil || p.slots < perFree*s.left {
-			continue
+		if delay, ok := s.within(name, s.left, c.weight, waited < slowAfter, now); !ok {
+			return delay, false
 		}
-		age := now.Sub(s.began) - p.since/time.Duration(p.runs)
-		if age < slowAfter && waited < slowAfter {
-			return 0, false
-		}
-		// At any moment a run is about half over.
-		p.next = later(p.next, now).Add(2 * age * time.Duration(c.weight) / time.Duration(p.slots))
-		return max(p.next.Sub(now), slowAfter), false
 	}
 	switch {
 	case c.weight <= s.left:
@@ -110,6 +104,49 @@ func (s *slots) take(c *claimed, waited time.Duration) (delay time.Duration, ok 
 		return slowAfter, false
 	}
 	s.left -= c.weight
+	s.charge(c, now)
+	return 0, true
+}
+
+// within reports whether a participant may hold so many slots more, when so many are
+// left. If not, the saga is to wait if it may and the participant is not slow, and
+// otherwise to be deferred.
+func (s *slots) within(name string, left, weight int, mayWait bool, now time.Time) (delay time.Duration, ok bool) {
+	p := s.of[name]
+	if p == nil || p.slots < perFree*left {
+		return 0, true
+	}
+	age := now.Sub(s.began) - p.since/time.Duration(p.runs)
+	if age < slowAfter && mayWait {
+		return 0, false
+	}
+	// At any moment a run is about half over.
+	p.next = later(p.next, now).Add(2 * age * time.Duration(weight) / time.Duration(p.slots))
+	return max(p.next.Sub(now), slowAfter), false
+}
+
+// move is take for a run that goes on to other participants, with the slots it has. If
+// it must, it goes on even beyond their shares.
+func (s *slots) move(c *claimed, to []string, mayWait, must bool) (delay time.Duration, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for _, name := range to {
+		if must || slices.Contains(c.participants, name) {
+			continue
+		}
+		if delay, ok := s.within(name, s.left+c.weight, c.weight, mayWait, now); !ok {
+			return delay, false
+		}
+	}
+	s.discharge(c)
+	c.participants = to
+	s.charge(c, now)
+	return 0, true
+}
+
+// charge counts a run among those of its participants.
+func (s *slots) charge(c *claimed, now time.Time) {
 	for _, name := range c.participants {
 		p := s.of[name]
 		if p == nil {
@@ -120,8 +157,20 @@ func (s *slots) take(c *claimed, waited time.Duration) (delay time.Duration, ok 
 		p.runs++
 		p.since += now.Sub(s.began)
 	}
-	c.taken = now
-	return 0, true
+	c.charged = now
+}
+
+// discharge is charge's counterpart.
+func (s *slots) discharge(c *claimed) {
+	for _, name := range c.participants {
+		p := s.of[name]
+		p.slots -= c.weight
+		p.runs--
+		p.since -= c.charged.Sub(s.began)
+		if p.runs == 0 {
+			delete(s.of, name)
+		}
+	}
 }
 
 // free is take's counterpart.
@@ -129,28 +178,25 @@ func (s *slots) free(c *claimed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.left += c.weight
-	for _, name := range c.participants {
-		p := s.of[name]
-		p.slots -= c.weight
-		p.runs--
-		p.since -= c.taken.Sub(s.began)
-		if p.runs == 0 {
-			delete(s.of, name)
-		}
-	}
+	s.discharge(c)
 	select {
 	case s.ended <- struct{}{}:
 	default: // somebody is about to look
 	}
 }
 
-// participants are the hosts that the saga calls next, each once.
-func (r *run) participants() (hosts []string) {
+// next are the branches that the run will call first.
+func (r *run) next() []store.Branch {
 	var events []Event
 	if r.timedOut() {
 		events = append(events, timeout(r.saga))
 	}
-	for _, b := range Decide(&r.plan, r.state, events...).Calls {
+	return Decide(&r.plan, r.state, events...).Calls
+}
+
+// participants are the hosts of branches, each once.
+func (r *run) participants(branches []store.Branch) (hosts []string) {
+	for _, b := range branches {
 		if u := r.saga.url(b); u != "" {
 			if host := participant(u); !slices.Contains(hosts, host) {
 				hosts = append(hosts, host)
