@@ -167,7 +167,7 @@ func TestCoordinator_BearsItsClients(t *testing.T) {
 	t.Logf("%d acknowledged, %d refused; asked %d times, %d of them again, at most %v; %d MiB, %.0f goroutines", n, refused.Load(), asked, again, slowest, resident>>20, goroutines)
 	require.GreaterOrEqual(t, n, int64(size.inFlight)*9/10)
 	require.Zero(t, dead, "of %d", asked)
-	require.Less(t, resident, uint64(512<<20))
+	require.Less(t, resident, uint64(memoryFactor*512<<20))
 	if size.submits > size.inFlight {
 		require.Positive(t, refused.Load())
 	}
