@@ -34,28 +34,24 @@ func planOf(seed uint64, gid string) plan {
 	r := rand.New(rand.NewPCG(seed, h.Sum64()))
 	p := plan{gid: gid, concurrent: r.IntN(4) == 0}
 	for range 1 + r.IntN(4) {
-		action, compensate := succeeds, succeeds
-		switch n := r.IntN(100); {
-		case n < 10:
-			action = isSlow
-		case n < 16:
-			action = hangs
-		case n < 22:
-			action = cuts
-		case n < 32:
-			action = refuses
-		}
-		switch n := r.IntN(100); {
-		case n < 10:
-			compensate = isSlow
-		case n < 16:
-			compensate = hangs
-		case n < 22:
-			compensate = cuts
-		}
-		p.actions, p.compensates = append(p.actions, action), append(p.compensates, compensate)
+		p.actions, p.compensates = append(p.actions, draw(r, 10)), append(p.compensates, draw(r, 0))
 	}
 	return p
+}
+
+// draw is a behaviour by chance, refusals in so many of a hundred.
+func draw(r *rand.Rand, refusals int) behaviour {
+	switch n := r.IntN(100); {
+	case n < 10:
+		return isSlow
+	case n < 16:
+		return hangs
+	case n < 22:
+		return cuts
+	case n < 22+refusals:
+		return refuses
+	}
+	return succeeds
 }
 
 // end is the status in which the saga has to end, and how many of its steps, from the
