@@ -67,6 +67,18 @@ func hangs(ctx context.Context) (saga.Outcome, string) {
 	return saga.Unknown, ctx.Err().Error()
 }
 
+// hangingUntil are participants of which those named hangs… hang until they are mended;
+// the others take 20 ms.
+func hangingUntil(mended *atomic.Bool) *gauge {
+	return newGauge(func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+		if strings.HasPrefix(c.URL, "http://hangs") && !mended.Load() {
+			return hangs(ctx)
+		}
+		time.Sleep(20 * time.Millisecond)
+		return saga.Succeeded, ""
+	})
+}
+
 // Participants that hang, with many times more due sagas than there are slots, do
 // not hold up those of another one that fell due later. When they are mended, theirs
 // end too.
@@ -94,13 +106,7 @@ func hangingParticipants(t *testing.T, hanging int) {
 	cfg.MaxRecovering, cfg.RequestTimeout, cfg.Lease = slots, 3*time.Second, 10*time.Second
 	cfg.MaxRetryInterval = 10 * time.Second
 	var mended atomic.Bool
-	participants := newGauge(func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
-		if strings.HasPrefix(c.URL, "http://hangs") && !mended.Load() {
-			return hangs(ctx)
-		}
-		time.Sleep(20 * time.Millisecond)
-		return saga.Succeeded, ""
-	})
+	participants := hangingUntil(&mended)
 	began := time.Now()
 	c := start(t, model, participants, cfg)
 	for i := range healthy {
@@ -145,13 +151,7 @@ func TestRecovery_SagasThatGoOnToAHangingParticipant_DelayNoOther(t *testing.T) 
 			create(t, model, fmt.Sprint("healthy-", i), bodyTo("healthy", ""), 1)
 		}
 		var mended atomic.Bool
-		participants := newGauge(func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
-			if strings.HasPrefix(c.URL, "http://hangs") && !mended.Load() {
-				return hangs(ctx)
-			}
-			time.Sleep(20 * time.Millisecond)
-			return saga.Succeeded, ""
-		})
+		participants := hangingUntil(&mended)
 		began := time.Now()
 		c := start(t, model, participants, saga.DefaultConfig())
 		for i := range healthy {

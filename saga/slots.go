@@ -128,6 +128,9 @@ func (s *slots) within(name string, left, weight int, mayWait bool, now time.Tim
 // move is take for a run that goes on to other participants, with the slots it has. If
 // it must, it goes on even beyond their shares.
 func (s *slots) move(c *claimed, to []string, mayWait, must bool) (delay time.Duration, ok bool) {
+	if slices.Equal(to, c.participants) {
+		return 0, true // and they count as long under way as before
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
