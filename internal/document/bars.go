@@ -7,6 +7,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"sagabench/internal/format"
 )
 
 // The height of a chart of bars is that of its bars and of the axis below.
@@ -56,7 +58,7 @@ func (c Chart) drawBars(p *plot.Plot) error {
 		names[j] = plot.Tick{Value: float64(j), Label: c.Bars[n-1-j]}
 		p.Add(words{
 			At: plotter.XY{X: length, Y: float64(j)}, Offset: vg.Point{X: 4},
-			YAlign: draw.YCenter, Color: ink, Text: Number(length),
+			YAlign: draw.YCenter, Color: ink, Text: format.Number(length),
 		})
 	}
 	p.Y.Tick.Marker = plot.ConstantTicks(names)

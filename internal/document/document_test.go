@@ -263,14 +263,3 @@ func TestText_ThinsOutALongCourse(t *testing.T) {
 	root, _ := page(t, one(document.Chart{Series: line(points...)}))
 	require.Len(t, elements(root, "tr"), 301)
 }
-
-func TestNumber_IsShort(t *testing.T) {
-	t.Parallel()
-	for x, want := range map[float64]string{
-		0: "0", 0.00012: "0.00012", 0.0412: "0.041", 0.9994: "0.999", 0.9996: "1.00", 9.83: "9.83",
-		9.996: "10.0", 41.27: "41.3", 99.96: "100", 999.6: "1,000", 11240.3: "11,240", 1234567: "1,234,567", -1234: "-1,234",
-		math.Inf(1): document.Unknown,
-	} {
-		require.Equal(t, want, document.Number(x))
-	}
-}

@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"gonum.org/v1/plot"
+
+	"sagabench/internal/format"
 )
 
 // span is what an axis shows of its scale, by place: see Scale.place.
@@ -62,7 +64,7 @@ func linearSpan(lowest, highest float64, round bool) span {
 		a.from, a.to = step*math.Floor(lowest/step), step*math.Ceil(highest/step)
 	}
 	for i := math.Ceil(a.from / step); i*step <= a.to+step/1e6; i++ {
-		a.ticks = append(a.ticks, plot.Tick{Value: i * step, Label: short(i * step)})
+		a.ticks = append(a.ticks, plot.Tick{Value: i * step, Label: format.Short(i * step)})
 	}
 	return a
 }
@@ -89,7 +91,7 @@ func logSpan(lowest, highest float64) span {
 	for i := first; i <= last; i++ {
 		tick := plot.Tick{Value: math.Log10(value(i))}
 		if (i%every+every)%every == 0 {
-			tick.Label = short(value(i))
+			tick.Label = format.Short(value(i))
 		}
 		a.ticks = append(a.ticks, tick)
 	}
@@ -102,7 +104,7 @@ func log2Span(lowest, highest float64) span {
 	every := math.Ceil((last - first) / (2 * most))
 	a := span{from: first, to: last}
 	for i := first; i <= last; i += every {
-		a.ticks = append(a.ticks, plot.Tick{Value: i, Label: short(math.Exp2(i))})
+		a.ticks = append(a.ticks, plot.Tick{Value: i, Label: format.Short(math.Exp2(i))})
 	}
 	return a
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"sagabench/internal/format"
 )
 
 // shownRows is how many rows of a chart's points a terminal or a Markdown page is
@@ -66,11 +68,11 @@ func (c Chart) bars() *Table {
 	for i, name := range c.Bars {
 		r, all := Row{Name: name}, 0.0
 		for _, s := range c.Series {
-			r.Cells = append(r.Cells, Number(s.Points[i].Y))
+			r.Cells = append(r.Cells, format.Number(s.Points[i].Y))
 			all += s.Points[i].Y
 		}
 		if len(c.Series) > 1 {
-			r.Cells = append(r.Cells, Number(all))
+			r.Cells = append(r.Cells, format.Number(all))
 		}
 		t.Rows = append(t.Rows, r)
 	}
@@ -89,9 +91,9 @@ func curves(charts []Chart) *Table {
 			rows[p.X] = append(rows[p.X], map[int]string{})
 		}
 		cells := rows[p.X][at]
-		cells[column] = Number(p.Y)
+		cells[column] = format.Number(p.Y)
 		if p.interval() {
-			cells[column+1], cells[column+2] = Number(p.Low), Number(p.High)
+			cells[column+1], cells[column+2] = format.Number(p.Low), format.Number(p.High)
 		}
 	}
 	for _, c := range charts {
@@ -110,7 +112,7 @@ func curves(charts []Chart) *Table {
 		for _, cells := range rows[x] {
 			r := Row{Name: charts[0].X.name(x)}
 			for i := range t.Columns {
-				r.Cells = append(r.Cells, cmp.Or(cells[i], Unknown))
+				r.Cells = append(r.Cells, cmp.Or(cells[i], format.Unknown))
 			}
 			t.Rows = append(t.Rows, r)
 		}
@@ -121,7 +123,7 @@ func curves(charts []Chart) *Table {
 // name is how a table calls a place on the axis.
 func (a Axis) name(x float64) string {
 	if a.Scale == Nines {
-		return "p" + short(x)
+		return "p" + format.Short(x)
 	}
-	return short(x)
+	return format.Short(x)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"sagabench/internal/format"
 )
 
 // Text writes the document for a terminal.
@@ -89,7 +91,7 @@ func (p Part) texts(rowsOf int) []string {
 		}
 	}
 	if rowsOf > 0 {
-		texts = append(texts, fmt.Sprintf("Of %s rows, these are %d:", Count(int64(rowsOf)), shownRows))
+		texts = append(texts, fmt.Sprintf("Of %s rows, these are %d:", format.Count(rowsOf), shownRows))
 	}
 	return texts
 }
