@@ -13,7 +13,7 @@ import (
 
 	"sagabench/saga"
 	"sagabench/store"
-	"sagabench/store/storetest"
+	"sagabench/store/memstore"
 )
 
 // However many come at once, so many are accepted as may be under way; of the
@@ -87,7 +87,7 @@ func TestSubmit_AConcurrentSagaCountsForEachStep(t *testing.T) {
 	cfg := patient()
 	cfg.MaxInFlight = 10
 	at := blocking()
-	c := start(t, storetest.NewModel(time.Hour), at, cfg)
+	c := start(t, memstore.New(time.Hour), at, cfg)
 	concurrent := func(steps int) *saga.Saga {
 		s := newSaga(steps)
 		s.Concurrent = true
@@ -115,7 +115,7 @@ func TestSubmit_ALargeSagaCountsForSeveral(t *testing.T) {
 	cfg := patient()
 	cfg.MaxInFlight = 100
 	at := blocking()
-	c := start(t, storetest.NewModel(time.Hour), at, cfg)
+	c := start(t, memstore.New(time.Hour), at, cfg)
 	large := func() *saga.Saga {
 		s := newSaga(2)
 		s.Steps[0].Payload = `"` + strings.Repeat("x", saga.MaxPayloadBytes-2) + `"`

@@ -16,7 +16,7 @@ import (
 
 	"sagabench/saga"
 	"sagabench/store"
-	"sagabench/store/storetest"
+	"sagabench/store/memstore"
 )
 
 // The tests of this file, in a bubble too, are about sagas without branches to
@@ -31,7 +31,7 @@ func quiet(steps int) *saga.Saga {
 // the writes, counted from 1.
 func onWrite(retention time.Duration, number int64, happens func(ctx context.Context, apply func() []error) []error) *badWriter {
 	var writes atomic.Int64
-	return &badWriter{storetest.NewModel(retention), func(ctx context.Context, changes []store.Change, to store.Applier) []error {
+	return &badWriter{memstore.New(retention), func(ctx context.Context, changes []store.Change, to store.Applier) []error {
 		if writes.Add(1) != number {
 			return to.Apply(ctx, changes)
 		}
@@ -44,7 +44,7 @@ func TestRun_Quiet_IsAWriteAStepAndOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var writes atomic.Int64
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		c := start(t, &badWriter{model, func(ctx context.Context, changes []store.Change, to store.Applier) []error {
 			writes.Add(1)
 			return to.Apply(ctx, changes)
@@ -131,7 +131,7 @@ func TestRun_QuietAndClientGivesUpInTheQueue_SagaGoesOn(t *testing.T) {
 		var submitting sync.WaitGroup
 		mine, other := quiet(3), quiet(1)
 		goOn := make(chan struct{})
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		cfg := unhurried()
 		cfg.Commit.MaxBatch = 1
 		c = start(t, &badWriter{model, func(ctx context.Context, changes []store.Change, to store.Applier) []error {
@@ -163,7 +163,7 @@ func TestRun_QuietAndAbortIsDemanded_Fails(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var c *saga.Coordinator
 			s := quiet(3)
-			elsewhere := storetest.NewModel(time.Hour)
+			elsewhere := memstore.New(time.Hour)
 			way := onWrite(time.Hour, number, func(_ context.Context, apply func() []error) []error {
 				there := start(t, elsewhere, &branches{}, unhurried())
 				require.NoError(t, there.Abort(t.Context(), s.GID, "changed my mind"))
@@ -183,7 +183,7 @@ func TestRun_QuietAndStoreIsSlow_ObservesMaxWait(t *testing.T) {
 		cfg := unhurried()
 		cfg.MaxWait = 5 * time.Second
 		const slow = 300 * time.Millisecond
-		c := start(t, &badWriter{storetest.NewModel(time.Hour), func(ctx context.Context, changes []store.Change, to store.Applier) []error {
+		c := start(t, &badWriter{memstore.New(time.Hour), func(ctx context.Context, changes []store.Change, to store.Applier) []error {
 			time.Sleep(slow)
 			return to.Apply(ctx, changes)
 		}}, &branches{}, cfg)

@@ -13,7 +13,7 @@ import (
 
 	"sagabench/saga"
 	"sagabench/store"
-	"sagabench/store/storetest"
+	"sagabench/store/memstore"
 )
 
 // The tests of this file run in a bubble, on the model of a store: they are
@@ -51,7 +51,7 @@ func TestRun_StoreRefusesWrites_IsNotHammered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var full atomic.Bool
 		var refused atomic.Int64
-		way := &badWriter{storetest.NewModel(time.Hour), func(ctx context.Context, changes []store.Change, to store.Applier) []error {
+		way := &badWriter{memstore.New(time.Hour), func(ctx context.Context, changes []store.Change, to store.Applier) []error {
 			if !full.Load() {
 				return to.Apply(ctx, changes)
 			}
@@ -85,7 +85,7 @@ func TestLease_OutlastsEveryCall(t *testing.T) {
 		cfg.Lease, cfg.RequestTimeout = 2*time.Second, 900*time.Millisecond
 		// For a while the answers to writes are late, later some do not arrive.
 		var writes atomic.Int64
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		way := &badWriter{model, func(ctx context.Context, changes []store.Change, to store.Applier) []error {
 			n := writes.Add(1)
 			if n > 20 && n%3 > 0 {
@@ -121,7 +121,7 @@ func TestLease_OfASagaTakenOver_OutlastsItsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := unhurried()
 		cfg.Lease, cfg.RequestTimeout = 2*time.Second, 900*time.Millisecond
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		create(t, model, "left", `{"steps":[{"action":"http://a"}]}`, 1)
 		branches := &branches{answer: func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
 			end, ok := ctx.Deadline()
@@ -143,7 +143,7 @@ func TestLease_OfALongSaga_IsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := unhurried()
 		cfg.Lease, cfg.RequestTimeout = 10*time.Second, 3*time.Second
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		branches := &branches{answer: func(context.Context, saga.Call) (saga.Outcome, string) {
 			time.Sleep(2999 * time.Millisecond)
 			return saga.Succeeded, ""
@@ -168,7 +168,7 @@ func TestTakeover_OfOurOwn_DoesNotWaitForALease(t *testing.T) {
 		cfg := unhurried()
 		cfg.Lease, cfg.RequestTimeout = time.Minute, time.Second
 		branches := blocking(store.Action(1))
-		c := start(t, &link{Store: storetest.NewModel(time.Hour), before: func(context.Context) error {
+		c := start(t, &link{Store: memstore.New(time.Hour), before: func(context.Context) error {
 			if away.Load() {
 				return errCut
 			}
@@ -195,7 +195,7 @@ func TestTakeover_OfOurOwn_DoesNotWaitForALease(t *testing.T) {
 func TestClose_CallAnswersAllTheSame_IsTheLast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		branches := &branches{answer: func(context.Context, saga.Call) (saga.Outcome, string) {
 			time.Sleep(time.Second) // and no look at the context
 			return saga.Succeeded, ""
@@ -216,7 +216,7 @@ func TestClose_CallAnswersAllTheSame_IsTheLast(t *testing.T) {
 func TestClose_ClaimUnderWay_IsHandedBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		create(t, model, "left", `{"steps":[{"action":"http://a"}]}`, 1)
 		branches := &branches{}
 		cfg := unhurried()
@@ -238,7 +238,7 @@ func TestClose_StoreHangs_Returns(t *testing.T) {
 		cfg := unhurried()
 		cfg.Commit.Timeout = 5 * time.Second
 		branches := blocking()
-		c := start(t, &link{Store: storetest.NewModel(time.Hour), before: func(ctx context.Context) error {
+		c := start(t, &link{Store: memstore.New(time.Hour), before: func(ctx context.Context) error {
 			if hangs.Load() {
 				<-ctx.Done()
 				return ctx.Err()
@@ -263,7 +263,7 @@ func TestClose_StoreHangs_Returns(t *testing.T) {
 func TestRun_TakenUpJustBeforeItsTimeout_CallsNoActionOnceMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		way := &badWriter{storetest.NewModel(time.Hour), func(ctx context.Context, changes []store.Change, to store.Applier) []error {
+		way := &badWriter{memstore.New(time.Hour), func(ctx context.Context, changes []store.Change, to store.Applier) []error {
 			if _, creates := changes[0].(*store.Create); creates {
 				time.Sleep(50 * time.Millisecond)
 			}
@@ -292,7 +292,7 @@ func TestRun_TakenUpJustBeforeItsTimeout_CallsNoActionOnceMore(t *testing.T) {
 func TestRun_RetryLimit_DoesNotCountCallsThatAStopCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		shared := storetest.NewModel(time.Hour)
+		shared := memstore.New(time.Hour)
 		silent := &branches{answer: func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
 			if c.Branch.IsCompensation() {
 				return saga.Succeeded, ""

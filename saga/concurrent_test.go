@@ -13,7 +13,7 @@ import (
 
 	"sagabench/saga"
 	"sagabench/store"
-	"sagabench/store/storetest"
+	"sagabench/store/memstore"
 )
 
 // timed are participants who take a time of their own, and a journal of when
@@ -87,7 +87,7 @@ func TestRun_Concurrent_FollowsTheOrder(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				all, journal := timed(tt.takes, tt.refuse)
-				c := start(t, storetest.NewModel(time.Hour), all, unhurried())
+				c := start(t, memstore.New(time.Hour), all, unhurried())
 				require.Equal(t, tt.status, mustRun(t, c, diamond()).Status)
 				require.Equal(t, tt.want, journal())
 			})
@@ -141,7 +141,7 @@ func TestRun_Timeout_AbortsAndCompensates(t *testing.T) {
 				}
 				cfg := unhurried()
 				cfg.RetryInterval, cfg.PollInterval = time.Minute, time.Millisecond
-				c := start(t, storetest.NewModel(time.Hour), all, cfg)
+				c := start(t, memstore.New(time.Hour), all, cfg)
 				s := newSaga(3)
 				s.Timeout = 5 * time.Second
 				result := mustRun(t, c, s)
@@ -173,7 +173,7 @@ func TestRun_CallLongerThanTheLease_StaysOurs(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				all, _ := timed(map[string]time.Duration{"a1": 4 * time.Minute}, "")
-				model := storetest.NewModel(time.Hour)
+				model := memstore.New(time.Hour)
 				cfg := saga.DefaultConfig()
 				c := start(t, model, all, cfg)
 				start(t, model, all, cfg)
@@ -205,7 +205,7 @@ func TestRun_NoAnswer_BacksOffUpToTheLimit(t *testing.T) {
 		}}
 		cfg := unhurried()
 		cfg.PollInterval, cfg.MaxRetryInterval = time.Millisecond, 40*time.Second
-		c := start(t, storetest.NewModel(time.Hour), all, cfg)
+		c := start(t, memstore.New(time.Hour), all, cfg)
 		s := newSaga(2)
 		s.Steps[1].Timeout, s.RetryInterval, s.RetryLimit = 2*time.Second, 10*time.Second, 4
 		require.NoError(t, c.Submit(t.Context(), s))
@@ -263,7 +263,7 @@ func TestObserve_SeesEveryAttempt(t *testing.T) {
 		seen = append(seen, a)
 	}
 	all := refusing(1)
-	c := start(t, storetest.NewModel(time.Hour), all, cfg)
+	c := start(t, memstore.New(time.Hour), all, cfg)
 	s := newSaga(2)
 	s.Headers = map[string]string{"Tenant": "7"}
 	mustRun(t, c, s)

@@ -13,7 +13,7 @@ import (
 
 	"sagabench/saga"
 	"sagabench/store"
-	"sagabench/store/storetest"
+	"sagabench/store/memstore"
 )
 
 // The tests of this file are about calls that end for the caller before they end
@@ -85,7 +85,7 @@ func TestClose_CallsCutOff_AreNotOverBeforeTheirDeadlines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				model := storetest.NewModel(time.Hour)
+				model := memstore.New(time.Hour)
 				cfg := calledFor(limit)
 				before := cut(tt.branch, time.Hour, saga.Unknown)
 				before.takes = 100 * time.Millisecond
@@ -120,7 +120,7 @@ func TestClose_AbortedElsewhere_IsHandedBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 5 * time.Second
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		cfg := calledFor(limit)
 		before := cut(store.Action(1), time.Hour, saga.Unknown)
 		a := start(t, model, before, cfg)
@@ -159,7 +159,7 @@ func TestAbort_ConnectionWasCut_WaitsForTheDeadline(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				model := storetest.NewModel(time.Hour)
+				model := memstore.New(time.Hour)
 				cfg := calledFor(limit)
 				all := cut(store.Action(1), time.Second, tt.outcome)
 				c := start(t, model, all, cfg)
@@ -196,7 +196,7 @@ func TestRun_StoreLosesTheAbort_WaitsForTheDeadlineOfOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 10 * time.Second
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		knows, back := blocking(store.Compensation(1)), func() {}
 		answer := knows.answer
 		knows.answer = func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
@@ -244,7 +244,7 @@ func TestAbort_HTTPConnectionWasCut_WaitsForTheDeadline(t *testing.T) {
 	caller := newHTTPCaller(t)
 	cfg := patient()
 	cfg.RequestTimeout, cfg.RetryInterval = limit, time.Hour
-	c := start(t, storetest.NewModel(time.Hour), caller, cfg)
+	c := start(t, memstore.New(time.Hour), caller, cfg)
 	s := &saga.Saga{GID: saga.NewGID(), Steps: []saga.Step{{Action: server.URL + "/do", Compensate: server.URL + "/undo"}}}
 	require.NoError(t, c.Submit(t.Context(), s))
 	until(t, "it is put off", func() bool { return c.Counters().PutOff == 1 })
@@ -268,7 +268,7 @@ func TestCall_ProcessWasStopped_EndsWithTheLease(t *testing.T) {
 			deadlines++
 			return saga.Succeeded, ""
 		}}
-		c := start(t, storetest.NewModel(time.Hour), all, calledFor(5*time.Second))
+		c := start(t, memstore.New(time.Hour), all, calledFor(5*time.Second))
 		e := saga.CallUnder(c, newSaga(1), store.Action(0), time.Now().Add(time.Second))
 		require.Equal(t, saga.Succeeded, e.Outcome)
 		require.Equal(t, 1, deadlines)

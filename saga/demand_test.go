@@ -11,7 +11,7 @@ import (
 
 	"sagabench/saga"
 	"sagabench/store"
-	"sagabench/store/storetest"
+	"sagabench/store/memstore"
 )
 
 // Who demands may be the coordinator that runs the saga, or another one.
@@ -168,7 +168,7 @@ func TestDemands_RefusedWhereTheyCannotBeMet(t *testing.T) {
 func TestAbort_OwnerIsDead_SuccessorCompensates(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		gone := &branches{answer: func(_ context.Context, c saga.Call) (saga.Outcome, string) {
 			if c.Branch == store.Action(1) {
 				time.Sleep(24 * time.Hour) // and nobody is there to hear the answer
@@ -208,7 +208,7 @@ func TestRetry_EndsEveryPause(t *testing.T) {
 		}}
 		cfg := unhurried()
 		cfg.RetryInterval = 30 * time.Minute
-		c := start(t, storetest.NewModel(time.Hour), all, cfg)
+		c := start(t, memstore.New(time.Hour), all, cfg)
 		s := newSaga(2)
 		s.Concurrent = true
 		require.NoError(t, c.Submit(t.Context(), s))
@@ -227,7 +227,7 @@ func TestRetry_EndsEveryPause(t *testing.T) {
 func TestRun_PutOffAndAnswerLost_IsNotTakenForATakeover(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		way := &badWriter{storetest.NewModel(time.Hour), func(ctx context.Context, changes []store.Change, to store.Applier) []error {
+		way := &badWriter{memstore.New(time.Hour), func(ctx context.Context, changes []store.Change, to store.Applier) []error {
 			errs := to.Apply(ctx, changes)
 			if t, ok := changes[0].(*store.Transition); ok && t.Release {
 				return all(errCut, changes)
@@ -263,7 +263,7 @@ func TestDemand_RacesWithPuttingOff_IsNotSleptOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				model := storetest.NewModel(tt.retention)
+				model := memstore.New(tt.retention)
 				participants := blocking(store.Action(1))
 				answers := participants.answer
 				participants.answer = func(ctx context.Context, c saga.Call) (saga.Outcome, string) {

@@ -11,7 +11,7 @@ import (
 
 	"sagabench/saga"
 	"sagabench/store"
-	"sagabench/store/storetest"
+	"sagabench/store/memstore"
 )
 
 // The tests of this file, in a bubble as well, are about answers of the store
@@ -33,7 +33,7 @@ func TestSubmit_AgainWithLostAnswer_DoesNotStartAgain(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var lose, mended atomic.Bool
-			way := &badWriter{storetest.NewModel(time.Hour), func(ctx context.Context, changes []store.Change, to store.Applier) []error {
+			way := &badWriter{memstore.New(time.Hour), func(ctx context.Context, changes []store.Change, to store.Applier) []error {
 				errs := to.Apply(ctx, changes)
 				if lose.Load() {
 					return all(errCut, changes)
@@ -73,7 +73,7 @@ func TestSubmit_AgainWithLostAnswer_DoesNotStartAgain(t *testing.T) {
 func TestSubmit_RunsElsewhereAndLostAnswer_DoesNotStartAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		there, here := blocking(), &branches{}
 		a := start(t, model, there, unhurried())
 		b := start(t, &badWriter{model, func(ctx context.Context, changes []store.Change, to store.Applier) []error {
@@ -114,7 +114,7 @@ func TestSubmit_TakenOverAndLostAnswer_DoesNotStartAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var lose atomic.Bool
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		way := &slowReader{delay: time.Minute, badWriter: &badWriter{model, func(ctx context.Context, changes []store.Change, to store.Applier) []error {
 			errs := to.Apply(ctx, changes)
 			if lose.Load() {
@@ -150,7 +150,7 @@ func TestSubmit_TakenOverAndLostAnswer_DoesNotStartAgain(t *testing.T) {
 func TestSubmit_LostAnswer_RunsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		way := &badWriter{storetest.NewModel(time.Hour), func(ctx context.Context, changes []store.Change, to store.Applier) []error {
+		way := &badWriter{memstore.New(time.Hour), func(ctx context.Context, changes []store.Change, to store.Applier) []error {
 			errs := to.Apply(ctx, changes)
 			if _, ok := changes[0].(*store.Create); ok {
 				return all(errCut, changes)
@@ -178,7 +178,7 @@ func TestSubmit_LostAnswer_RunsAtOnce(t *testing.T) {
 func TestSubmit_NoAnswerAndNoSaga_IsUnknown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := start(t, &badWriter{storetest.NewModel(time.Hour), func(_ context.Context, changes []store.Change, _ store.Applier) []error {
+		c := start(t, &badWriter{memstore.New(time.Hour), func(_ context.Context, changes []store.Change, _ store.Applier) []error {
 			return all(errCut, changes)
 		}}, &branches{}, unhurried())
 		err := c.Submit(t.Context(), newSaga(1))
@@ -196,7 +196,7 @@ func TestRun_GoneAfterTheLease_IsNotTakenForOurEnd(t *testing.T) {
 		cfg := unhurried()
 		cfg.Lease, cfg.RequestTimeout = 4*time.Second, time.Second
 		var away atomic.Bool
-		model := storetest.NewModel(0)
+		model := memstore.New(0)
 		first := blocking()
 		a := start(t, &link{Store: model, before: func(context.Context) error {
 			if away.Load() {
@@ -226,7 +226,7 @@ func TestRun_StoreIsWiped_IsNotTakenForOurEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wiped atomic.Bool
 		branches := blocking()
-		c := start(t, &link{Store: storetest.NewModel(time.Hour), before: func(context.Context) error {
+		c := start(t, &link{Store: memstore.New(time.Hour), before: func(context.Context) error {
 			if wiped.Load() {
 				return store.ErrNotFound
 			}
@@ -245,7 +245,7 @@ func TestRun_StoreIsWiped_IsNotTakenForOurEnd(t *testing.T) {
 func TestRun_GoneUnderTheLease_IsOurEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := start(t, &badWriter{storetest.NewModel(0), func(ctx context.Context, changes []store.Change, to store.Applier) []error {
+		c := start(t, &badWriter{memstore.New(0), func(ctx context.Context, changes []store.Change, to store.Applier) []error {
 			errs := to.Apply(ctx, changes)
 			if change, ok := changes[0].(*store.Transition); ok && change.To.Final() {
 				return all(errCut, changes)

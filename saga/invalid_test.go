@@ -11,12 +11,12 @@ import (
 
 	"sagabench/saga"
 	"sagabench/store"
-	"sagabench/store/storetest"
+	"sagabench/store/memstore"
 )
 
 func TestSubmit_InvalidSaga_IsRefusedAndNamed(t *testing.T) {
 	t.Parallel()
-	s := storetest.NewModel(time.Hour)
+	s := memstore.New(time.Hour)
 	var none branches
 	c := start(t, s, &none, patient())
 	for _, tt := range []struct {
@@ -115,7 +115,7 @@ func TestNew_InvalidConfig_IsRefused(t *testing.T) {
 	} {
 		cfg := saga.DefaultConfig()
 		edit(&cfg)
-		_, err := saga.New(storetest.NewModel(0), &branches{}, cfg)
+		_, err := saga.New(memstore.New(0), &branches{}, cfg)
 		require.ErrorIs(t, err, store.ErrInvalid, named)
 		require.ErrorContains(t, err, named)
 	}
@@ -159,7 +159,7 @@ func TestSubmit_ASagaThatGrowsAsJSON_CostsNothing(t *testing.T) {
 	for i := range s.Steps {
 		s.Steps[i].Payload = `"` + strings.Repeat("<", saga.MaxPayloadBytes-1000) + `"`
 	}
-	c := start(t, storetest.NewModel(time.Hour), blocking(), patient())
+	c := start(t, memstore.New(time.Hour), blocking(), patient())
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	err := c.Submit(t.Context(), s)

@@ -13,7 +13,7 @@ import (
 	"sagabench/deploy/lab"
 	"sagabench/saga"
 	"sagabench/store"
-	"sagabench/store/storetest"
+	"sagabench/store/memstore"
 )
 
 // The tests of this file are about stores that lose what they have acknowledged:
@@ -66,7 +66,7 @@ func TestRun_GoneAfterALostAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				model := storetest.NewModel(tt.retention)
+				model := memstore.New(tt.retention)
 				empty := model.Snapshot()
 				s := newSaga(2)
 				other := start(t, model, &branches{}, unhurried())
@@ -108,7 +108,7 @@ func TestRun_GoneAfterALostAnswer(t *testing.T) {
 func TestRun_StoreLosesTheAbort_GoesOnCompensating(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		atStep := make([]func(), 3)
 		branches := refusing(2)
 		refuses := branches.answer
@@ -143,7 +143,7 @@ func TestTakeover_StoreHasLostTheAbort_IsWrittenAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				model := storetest.NewModel(time.Hour)
+				model := memstore.New(time.Hour)
 				var back func()
 				branches, undo := refusing(1), saga.Ongoing
 				refuses := branches.answer
@@ -188,7 +188,7 @@ func TestTakeover_StoreHasLostTheAbort_IsWrittenAgain(t *testing.T) {
 func TestTakeover_FromBeforeTheAbort_IsAbortedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		cfg := unhurried()
 		cfg.Lease, cfg.RequestTimeout = time.Minute, 30*time.Second
 		knows, back := blocking(store.Compensation(1)), func() {}
@@ -227,7 +227,7 @@ func TestTakeover_FromBeforeTheAbort_IsAbortedAgain(t *testing.T) {
 func TestRun_EpochGoesBack_IsAbortedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		create(t, model, "left", `{"steps":[{"action":"http://a","compensate":"http://b"},{"action":"http://c","compensate":"http://d"}]}`, 2)
 		back := model.Snapshot()
 		branches := refusing(1)
@@ -253,7 +253,7 @@ func TestRun_EpochGoesBack_IsAbortedAgain(t *testing.T) {
 func TestRun_StoreLosesMarks_WritesThemAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		var cut atomic.Bool
 		back := func() {}
 		branches := &branches{}
@@ -288,7 +288,7 @@ func TestRun_StoreLosesMarks_WritesThemAgain(t *testing.T) {
 func TestRun_StoreLosesMarksOfASagaThatHasEnded_IsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		other := start(t, model, &branches{}, unhurried())
 		var looks atomic.Int64
 		back := func() {}
@@ -358,7 +358,7 @@ func TestRun_RedisLosesTheAbort_GoesOnCompensating(t *testing.T) {
 func TestSubmit_StoreHasLostAnAbortedSaga_DoesNotStartAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		empty := model.Snapshot()
 		branches, undo := refusing(1), saga.Ongoing
 		refuses := branches.answer
@@ -393,7 +393,7 @@ func TestTakeover_StoreHasLostTheAbortOfALongPause_IsWrittenAgain(t *testing.T) 
 		t.Run(retention.String(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				model := storetest.NewModel(retention)
+				model := memstore.New(retention)
 				var mended, another atomic.Bool
 				back := make(chan func(), 10)
 				branches := refusing(1)
@@ -438,7 +438,7 @@ func TestRun_GidIsAnotherSagas_LeavesThatAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				model := storetest.NewModel(0)
+				model := memstore.New(0)
 				cfg := unhurried()
 				cfg.Lease, cfg.RequestTimeout = 10*time.Second, 3*time.Second
 				stopped := refusing(1)
@@ -486,7 +486,7 @@ func TestSubmit_GidUsedAgainAfterAnAbort_IsAnotherSaga(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const retention = time.Minute
 		all := refusing(0)
-		c := start(t, storetest.NewModel(retention), all, unhurried())
+		c := start(t, memstore.New(retention), all, unhurried())
 		s := newSaga(1)
 		require.Equal(t, store.StatusFailed, mustRun(t, c, s).Status)
 		time.Sleep(retention)
@@ -501,7 +501,7 @@ func TestSubmit_GidUsedAgainAfterAnAbort_IsAnotherSaga(t *testing.T) {
 func TestRun_StoreLosesTheAbortAndIsAway_CountsOneLoss(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		back := func() {}
 		var away atomic.Int64
 		branches := refusing(1)

@@ -12,7 +12,7 @@ import (
 
 	"sagabench/saga"
 	"sagabench/store"
-	"sagabench/store/storetest"
+	"sagabench/store/memstore"
 )
 
 // The tests of this file are about sagas whose lease ends while they run, so that
@@ -32,7 +32,7 @@ func overdue(t *testing.T, s store.Store, gid string) {
 func TestReclaim_OfARunningSaga_IsNotRunTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		all := blocking(store.Action(1))
 		c := start(t, model, all, unhurried())
 		s := newSaga(3)
@@ -62,7 +62,7 @@ func TestReclaim_OfARunningSaga_IsNotRunTwice(t *testing.T) {
 func TestReclaim_BetweenALostAnswerAndTheLook_EndsTheOlderRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		var lost atomic.Bool
 		way := &badWriter{model, func(ctx context.Context, changes []store.Change, to store.Applier) []error {
 			change, ok := changes[0].(*store.Transition)
@@ -101,7 +101,7 @@ func TestReclaim_BetweenALostAnswerAndTheLook_EndsTheOlderRun(t *testing.T) {
 func TestReclaim_MoreOftenThanThereAreSlots_RecoveryGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		all := blocking(store.Action(1))
 		cfg := unhurried()
 		cfg.MaxRecovering = 2
@@ -126,7 +126,7 @@ func TestReclaim_MoreOftenThanThereAreSlots_RecoveryGoesOn(t *testing.T) {
 func TestSubmit_StaleLookAfterALostAnswer_CallsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		var lose atomic.Bool
 		way := &slowReader{delay: time.Minute, badWriter: &badWriter{model, func(ctx context.Context, changes []store.Change, to store.Applier) []error {
 			errs := to.Apply(ctx, changes)
@@ -170,7 +170,7 @@ func TestSubmit_StaleLookAfterALostAnswer_CallsNothing(t *testing.T) {
 func TestAbort_SagaMovesMeanwhile_Succeeds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		cfg := unhurried()
 		cfg.Lease = time.Minute
 		gone := blocking()
@@ -206,7 +206,7 @@ func TestDemand_DuringALongCall_TakesEffectAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		all := blocking(store.Action(0))
-		c := start(t, storetest.NewModel(time.Hour), all, unhurried())
+		c := start(t, memstore.New(time.Hour), all, unhurried())
 		s := newSaga(3)
 		s.Concurrent, s.Steps[2].After = true, []int{0}
 		told := runs(t, c, s)
@@ -234,7 +234,7 @@ func TestDemand_DuringALongCall_TakesEffectAtOnce(t *testing.T) {
 func TestWait_GivenUp_IsForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		cfg := unhurried()
 		cfg.PollInterval = time.Hour
 		create(t, model, "elsewhere", `{"steps":[{"action":"http://a"}]}`, 1)
@@ -279,7 +279,7 @@ func TestCall_TimeoutsOfStepAndSaga_TheNearestWins(t *testing.T) {
 			limits[c.GID+" "+label(c.Branch)] = time.Until(end)
 			return saga.Succeeded, ""
 		}
-		c := start(t, storetest.NewModel(time.Hour), all, calledFor(3*time.Second))
+		c := start(t, memstore.New(time.Hour), all, calledFor(3*time.Second))
 		both, none := newSaga(3), newSaga(1)
 		both.RequestTimeout = 5 * time.Second
 		both.Steps[0].Timeout, both.Steps[1].Timeout = 2*time.Second, 8*time.Second

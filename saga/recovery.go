@@ -30,7 +30,7 @@ func (c *Coordinator) recoverDue() {
 				c.log.Warn("looking for due sagas failed; trying again", "error", err)
 			}
 		case err != nil:
-			c.log.Error("a due saga cannot be read and is set aside", "for", store.SetAside, "error", err)
+			c.log.Error("a due saga cannot be read and is set aside", "for", store.Quarantine, "error", err)
 		}
 		if away && !failed {
 			c.log.Info("due sagas are found again")
@@ -132,9 +132,9 @@ type claimed struct {
 func (r *recovery) read(record store.Record, leased time.Time) *claimed {
 	info, err := Read(record)
 	if err != nil {
-		r.log.Error("a due saga cannot be run and is set aside", "gid", record.GID, "for", store.SetAside, "error", err)
+		r.log.Error("a due saga cannot be run and is set aside", "gid", record.GID, "for", store.Quarantine, "error", err)
 		unread := &run{saga: &Saga{GID: record.GID}, epoch: record.Epoch, state: State{Status: record.Status}}
-		r.background.Go(func() { r.handBack(unread, store.SetAside) })
+		r.background.Go(func() { r.handBack(unread, store.Quarantine) })
 		return nil
 	}
 	// By the store's clock, for ours may be another: the claim made it due after

@@ -18,8 +18,8 @@ import (
 	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/store"
+	"sagabench/store/memstore"
 	"sagabench/store/redisstore"
-	"sagabench/store/storetest"
 )
 
 // bodyTo is a saga of one step at a participant.
@@ -94,7 +94,7 @@ func TestRecovery_HangingParticipants_DelayNoOther(t *testing.T) {
 
 func hangingParticipants(t *testing.T, hanging int) {
 	const slots, stuck, healthy = 32, 1000, 50
-	model := storetest.NewModel(time.Hour)
+	model := memstore.New(time.Hour)
 	for i := range stuck {
 		create(t, model, fmt.Sprint("stuck-", i), bodyTo(fmt.Sprint("hangs-", i%hanging), ""), 1)
 	}
@@ -142,7 +142,7 @@ func TestRecovery_SagasThatGoOnToAHangingParticipant_DelayNoOther(t *testing.T) 
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const stuck, healthy = 2000, 50
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		for i := range stuck {
 			create(t, model, fmt.Sprint("stuck-", i), `{"steps":[{"action":"http://healthy/1"},{"action":"http://hangs/2"}]}`, 2)
 		}
@@ -198,7 +198,7 @@ func TestRecovery_OneHealthyParticipant_IsNotSlowedDown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const slots, sagas = 32, 960
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		for i := range sagas {
 			create(t, model, fmt.Sprint("left-", i), bodyTo("healthy", ""), 1)
 		}
@@ -277,7 +277,7 @@ func TestRecovery_AfterAFailedClaim_AsksForHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var limits []int
-		model := storetest.NewModel(time.Hour)
+		model := memstore.New(time.Hour)
 		way := &limited{Store: model, claim: func(limit int) error {
 			mu.Lock()
 			defer mu.Unlock()
@@ -314,7 +314,7 @@ func (l *limited) ClaimDue(ctx context.Context, owner string, lease time.Duratio
 func TestRecovery_UnreadableSaga_IsSetAside(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		model, log := storetest.NewModel(time.Hour), new(testkit.Log)
+		model, log := memstore.New(time.Hour), new(testkit.Log)
 		create(t, model, "alien", "<xml/>", 1)
 		create(t, model, "steps", bodyTo("a", ""), 7)
 		create(t, model, "good", bodyTo("a", ""), 1)
@@ -323,7 +323,7 @@ func TestRecovery_UnreadableSaga_IsSetAside(t *testing.T) {
 		cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
 		c := start(t, model, &branches{}, cfg)
 		require.Equal(t, store.StatusSucceeded, mustWait(t, c, "good").Status)
-		time.Sleep(store.SetAside / 2)
+		time.Sleep(store.Quarantine / 2)
 		for _, gid := range []string{"alien", "steps"} {
 			record := mustGet(t, model, gid)
 			require.EqualValues(t, 2, record.Epoch, "%s is claimed over and over", gid)
@@ -331,7 +331,7 @@ func TestRecovery_UnreadableSaga_IsSetAside(t *testing.T) {
 			require.Equal(t, store.StatusSubmitted, record.Status)
 			require.Contains(t, log.String(), "gid="+gid)
 		}
-		time.Sleep(store.SetAside)
+		time.Sleep(store.Quarantine)
 		require.EqualValues(t, 3, mustGet(t, model, "alien").Epoch, "another try")
 	})
 }

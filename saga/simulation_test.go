@@ -14,7 +14,7 @@ import (
 
 	"sagabench/saga"
 	"sagabench/store"
-	"sagabench/store/storetest"
+	"sagabench/store/memstore"
 )
 
 // TestCoordinator_Simulation runs several coordinators on one store for some
@@ -77,7 +77,7 @@ type simulated struct {
 
 func newSimulation(seed uint64) *simulation {
 	s := &simulation{
-		store:  storetest.NewModel(time.Hour),
+		store:  memstore.New(time.Hour),
 		cfg:    saga.DefaultConfig(),
 		random: rand.New(rand.NewPCG(seed, 0)),
 		sagas:  map[string]*simulated{},

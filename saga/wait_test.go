@@ -13,7 +13,7 @@ import (
 
 	"sagabench/saga"
 	"sagabench/store"
-	"sagabench/store/storetest"
+	"sagabench/store/memstore"
 )
 
 func TestWait_AfterSubmit_LearnsTheEnd(t *testing.T) {
@@ -78,7 +78,7 @@ func TestRun_MaxWaitPassesBetweenLooks_IsObserved(t *testing.T) {
 		for _, maxWait := range []time.Duration{time.Second, 6 * time.Second} {
 			cfg := unhurried()
 			cfg.PollInterval, cfg.MaxWait = 5*time.Second, maxWait
-			c := start(t, storetest.NewModel(time.Hour), blocking(), cfg)
+			c := start(t, memstore.New(time.Hour), blocking(), cfg)
 			began := time.Now()
 			_, err := c.Run(t.Context(), newSaga(1))
 			require.ErrorIs(t, err, saga.ErrNotEnded)

@@ -11,13 +11,13 @@ import (
 
 	"sagabench/saga"
 	"sagabench/store"
-	"sagabench/store/storetest"
+	"sagabench/store/memstore"
 )
 
 // world is one saga, the store that holds it, what runs it, and its participants.
 type world struct {
 	t     *rapid.T
-	store *storetest.Model
+	store *memstore.Store
 	saga  *saga.Saga
 	plan  *saga.Plan
 
@@ -42,7 +42,7 @@ type world struct {
 
 func newWorld(t *rapid.T, s *saga.Saga) *world {
 	w := &world{
-		t: t, store: storetest.NewModel(time.Hour), saga: s, plan: planOf(s),
+		t: t, store: memstore.New(time.Hour), saga: s, plan: planOf(s),
 		begun: map[store.Branch]bool{}, done: map[store.Branch]bool{}, refused: map[store.Branch]bool{},
 		silences: map[store.Branch]int{}, unanswered: map[store.Branch]int{},
 		rests: map[store.Branch]time.Duration{}, interrupted: map[int]bool{},

@@ -19,9 +19,9 @@ const LossWindow = "loss_window"
 // files, where that is known.
 const FileSystem = "file_system"
 
-// On records the file system of the engine's files. Those in memory are gone after
+// WithFileSystem records the file system of the engine's files. Those in memory are gone after
 // a restart of the machine, however often they were synced.
-func (s Settings) On(fileSystem string, inMemory bool) Settings {
+func (s Settings) WithFileSystem(fileSystem string, inMemory bool) Settings {
 	if fileSystem != "" {
 		s.Values[FileSystem] = fileSystem
 	}

@@ -31,9 +31,8 @@ type Store interface {
 	// do not mean that none is left when others claim at the same time.
 	//
 	// A due saga whose record cannot be read is not claimed. ClaimDue makes it due
-	// again after SetAside, so that it is in nobody's way, and returns an error that
-	// wraps ErrUnreadable and names its gid. Records returned beside an error are
-	// claimed all the same.
+	// again after Quarantine, and returns an error that wraps ErrUnreadable and names
+	// its gid. Records returned together with an error are claimed.
 	ClaimDue(ctx context.Context, owner string, lease time.Duration, limit int) ([]Record, error)
 
 	// Retention is how long the store keeps a finished saga; 0: not at all.
@@ -76,10 +75,9 @@ const MaxListLimit = 10_000
 // less than a record longer than this.
 const MaxPageBytes = 8 << 20
 
-// SetAside is for how long a saga that cannot be read is left alone before
-// somebody tries again. Until then it holds up nothing, and it may have been
-// mended, or may be met by a version that can read it.
-const SetAside = 10 * time.Minute
+// Quarantine is how long ClaimDue skips a saga whose record cannot be read.
+// By then it may have been repaired, or a version that can read it may be running.
+const Quarantine = 10 * time.Minute
 
 const defaultListLimit = 100
 
@@ -139,29 +137,41 @@ type Stats struct {
 	OldestAge time.Duration
 }
 
-// Wiper is implemented by stores that can drop all they hold. It is for tests
-// and benchmarks; nothing that the store did not write itself is touched.
+// Wiper is implemented by stores that can delete all their sagas, for tests and
+// benchmarks. Wipe deletes nothing that the store did not write.
 type Wiper interface {
 	Wipe(ctx context.Context) error
 }
 
-// Verifier is implemented by stores that can check their own bookkeeping:
-// every record can be read, every unfinished saga is in the due index and carries
-// no expiry, and the index holds nothing else. Each finding is one line. It reads the whole store,
-// which must be quiet.
+// Dropper is implemented by stores that can delete their sagas together with the
+// tables and the schema that hold them. A dropped store can only be closed.
+type Dropper interface {
+	Drop(ctx context.Context) error
+}
+
+// Verifier is implemented by stores that can check their own bookkeeping: every
+// record can be read, every unfinished saga is in the due index and has no expiry,
+// and the index holds nothing else. Verify returns one line per fault. It reads the
+// whole store, which nobody may change meanwhile.
 type Verifier interface {
 	Verify(ctx context.Context) (findings []string, err error)
 }
 
-// Counted is implemented by stores that count what they did since they were
+// CounterSource is implemented by stores that count their work since they were
 // opened.
-type Counted interface {
+type CounterSource interface {
 	Counters() Counters
 }
 
-// Counters are running totals. A negative value means that the store cannot
-// know it.
+// Counters are running totals. A negative value is unknown.
 type Counters struct {
 	RoundTrips int64 // waits for a server's answer, or commits of an embedded engine
 	Fsyncs     int64
+}
+
+// ConnectionPool is implemented by stores whose calls share a pool of connections.
+type ConnectionPool interface {
+	// Connections returns the size limit of the pool, and how long calls have waited
+	// for a connection in total since the store was opened.
+	Connections() (limit int, waited time.Duration)
 }

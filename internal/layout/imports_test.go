@@ -22,7 +22,8 @@ var rules = []struct {
 	reason string
 }{
 	{"store", nil, "the contract knows no engine"},
-	{"store/storetest", []string{"store"}, "the suite knows only the contract"},
+	{"store/memstore", []string{"store"}, "a backend knows the contract"},
+	{"store/storetest", []string{"store", "store/memstore"}, "the suite knows only the contract and a model of it"},
 	{"store/groupcommit", []string{"store"}, "batching knows no engine"},
 	{"store/redisstore", []string{"store", "lua", "internal/tlsfiles"}, "a backend knows the contract"},
 	{"store/pebblestore", []string{"store", "internal/filesystem"}, "a backend knows the contract"},

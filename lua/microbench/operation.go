@@ -51,7 +51,7 @@ func pairs(sagas int) int { return 1 + 2*sagas }
 const (
 	owner     = "microbch"
 	nobody    = "        "
-	setAside  = "600000" // ms; store.SetAside
+	setAside  = "600000" // ms; store.Quarantine
 	epoch     = "00000001"
 	retention = "3600000" // ms
 	note      = `{"holds":[[0,1,10000]]}`

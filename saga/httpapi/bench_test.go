@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/saga"
-	"sagabench/store/storetest"
+	"sagabench/store/memstore"
 )
 
 // sink is a ResponseWriter that costs nothing.
@@ -31,7 +31,7 @@ func (s *sink) WriteHeader(status int)      { s.status = status }
 func BenchmarkSubmit(b *testing.B) {
 	for _, wait := range []bool{false, true} {
 		b.Run(fmt.Sprintf("wait=%t", wait), func(b *testing.B) {
-			s := storetest.NewModel(0)
+			s := memstore.New(0)
 			c := newCoordinator(b, s)
 			routes := gin.New()
 			New(c, s, Config{}).Register(routes)
@@ -56,7 +56,7 @@ func BenchmarkSubmit(b *testing.B) {
 
 // BenchmarkCoordinator is BenchmarkSubmit with wait=true, less the API.
 func BenchmarkCoordinator(b *testing.B) {
-	c := newCoordinator(b, storetest.NewModel(0))
+	c := newCoordinator(b, memstore.New(0))
 	b.ReportAllocs()
 	b.SetParallelism(64)
 	b.RunParallel(func(pb *testing.PB) {
@@ -69,7 +69,7 @@ func BenchmarkCoordinator(b *testing.B) {
 	})
 }
 
-func newCoordinator(b *testing.B, s *storetest.Model) *saga.Coordinator {
+func newCoordinator(b *testing.B, s *memstore.Store) *saga.Coordinator {
 	caller, err := saga.NewHTTPCaller(nil)
 	require.NoError(b, err)
 	cfg := saga.DefaultConfig()

@@ -16,7 +16,7 @@ import (
 	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/store"
-	"sagabench/store/storetest"
+	"sagabench/store/memstore"
 )
 
 func TestSubmit_HundredAtOnceHalfWithAnotherBody(t *testing.T) {
@@ -87,7 +87,7 @@ func TestSubmit_StopsWaitingAfterMaxWait(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			at := start(t, storetest.NewModel(time.Hour), func(_ *Config, s *saga.Config) { s.MaxWait = tt.maxWait })
+			at := start(t, memstore.New(time.Hour), func(_ *Config, s *saga.Config) { s.MaxWait = tt.maxWait })
 			body := at.sagaOf("slow", m{"wait_result": true, "request_timeout": tt.requestTimeout}, [2]string{"/held", "/ok"})
 			r := at.submit(body)
 			require.Equal(t, http.StatusTooEarly, r.status)
@@ -183,7 +183,7 @@ func (f *failing) List(ctx context.Context, q store.Query) (store.Page, error) {
 
 func TestAPI_AnswersWhileTheStoreIsAway(t *testing.T) {
 	t.Parallel()
-	at := start(t, &failing{Store: storetest.NewModel(time.Hour), writes: true, reads: true}, nil)
+	at := start(t, &failing{Store: memstore.New(time.Hour), writes: true, reads: true}, nil)
 	for _, wait := range []bool{false, true} {
 		r := at.submit(at.sagaOf("lost", m{"wait_result": wait}, [2]string{"/ok", ""}))
 		require.Equal(t, http.StatusInternalServerError, r.status)

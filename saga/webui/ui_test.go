@@ -20,8 +20,8 @@ import (
 	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/store"
+	"sagabench/store/memstore"
 	"sagabench/store/pebblestore"
-	"sagabench/store/storetest"
 )
 
 // open needs no login.
@@ -224,7 +224,7 @@ func (m *many) List(ctx context.Context, q store.Query) (store.Page, error) {
 func TestUI_Overview_IsBounded(t *testing.T) {
 	t.Parallel()
 	at := start(t, testkit.OpenPebble(t), "")
-	m := &many{Store: storetest.NewModel(0)}
+	m := &many{Store: memstore.New(0)}
 	at.ui.store = m
 	text := at.page("/ui")
 	require.Contains(t, text, "There are more unfinished sagas than the ")

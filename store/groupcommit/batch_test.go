@@ -18,7 +18,7 @@ func TestApply_Alone_IsSentAtOnce(t *testing.T) {
 		answer := call(t.Context(), c, change("a", 1))
 		b := <-h.batches
 		require.Zero(t, elapsed(), "no timer is in the way")
-		require.Zero(t, c.Waiting())
+		require.Zero(t, c.QueueLength())
 		pending(t, answer)
 		b.done()
 		require.NoError(t, <-answer)
@@ -33,12 +33,12 @@ func TestApply_WhileAFlushIsUnderWay_FillsTheNextBatch(t *testing.T) {
 		for _, gid := range []string{"b", "c", "d"} {
 			later = append(later, call(t.Context(), c, change(gid, 1)))
 		}
-		require.Equal(t, 3, c.Waiting())
+		require.Equal(t, 3, c.QueueLength())
 		b.done()
 		require.NoError(t, <-first)
 		b = <-h.batches
 		require.Equal(t, []string{"b1", "c1", "d1"}, b.names())
-		require.Zero(t, c.Waiting())
+		require.Zero(t, c.QueueLength())
 		b.done()
 		for _, answer := range later {
 			require.NoError(t, <-answer)
@@ -201,7 +201,7 @@ func TestApply_SeveralFlushers_WorkSideBySide(t *testing.T) {
 		}
 		// Each lane is under way: a second change of a gid waits for its own.
 		again := call(t.Context(), c, change(lanes[2], 2))
-		require.Equal(t, 1, c.Waiting())
+		require.Equal(t, 1, c.QueueLength())
 		for _, b := range batches {
 			require.Len(t, b.changes, 1)
 			b.done()

@@ -24,7 +24,7 @@ func TestApply_ContextEndsWhileWaiting_IsNeverSent(t *testing.T) {
 		err := <-gone
 		require.ErrorIs(t, err, ErrNotSent)
 		require.ErrorIs(t, err, why)
-		require.Equal(t, 1, c.Waiting())
+		require.Equal(t, 1, c.QueueLength())
 		b.done()
 		b = <-h.batches
 		require.Equal(t, []string{"b1"}, b.names())
@@ -97,7 +97,7 @@ func TestApply_FullQueue_MakesCallersWait(t *testing.T) {
 		defer cancel()
 		impatient := call(ctx, c, change("x", 1))
 		patient := call(t.Context(), c, change("p", 1))
-		require.Equal(t, 2, c.Waiting(), "the queue is bounded")
+		require.Equal(t, 2, c.QueueLength(), "the queue is bounded")
 		err := <-impatient
 		require.ErrorIs(t, err, ErrNotSent)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -123,7 +123,7 @@ func TestApply_GivingUp_MakesRoomForTheNext(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, <-gone, ErrNotSent)
 		synctest.Wait()
-		require.Equal(t, 1, c.Waiting())
+		require.Equal(t, 1, c.QueueLength())
 		b.done()
 		b = <-h.batches
 		require.Equal(t, []string{"b1"}, b.names())

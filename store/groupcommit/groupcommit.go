@@ -107,8 +107,8 @@ func (c *Committer) Apply(ctx context.Context, change store.Change) error {
 	}
 }
 
-// Waiting is how many changes have not been taken into a batch yet.
-func (c *Committer) Waiting() int {
+// QueueLength is how many changes have not been taken into a batch yet.
+func (c *Committer) QueueLength() int {
 	n := 0
 	for _, l := range c.lanes {
 		n += l.waiting()

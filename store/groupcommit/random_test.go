@@ -142,7 +142,7 @@ func playRandomly(t *rapid.T) {
 		"": func(t *rapid.T) { // after each
 			receive()
 			collect()
-			require.LessOrEqual(t, c.Waiting(), maxQueue)
+			require.LessOrEqual(t, c.QueueLength(), maxQueue)
 		},
 	}
 	t.Repeat(step)

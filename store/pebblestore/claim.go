@@ -69,8 +69,8 @@ func (s *Store) claim(b *pebble.Batch, owner string, lease time.Duration, limit 
 		g := s.due[0]
 		body, err := s.longBody(g)
 		if err != nil {
-			unreadable = errors.Join(unreadable, fmt.Errorf("claim %s, set aside for %v: %w", g.gid, store.SetAside, err))
-			s.setDue(b, g, dueAfter(now, store.SetAside))
+			unreadable = errors.Join(unreadable, fmt.Errorf("claim %s, set aside for %v: %w", g.gid, store.Quarantine, err))
+			s.setDue(b, g, dueAfter(now, store.Quarantine))
 			continue
 		}
 		g.rec.setEpoch(g.rec.epoch() + 1)

@@ -40,7 +40,7 @@ func (s *Store) Settings(ctx context.Context) (store.Settings, error) {
 		},
 	}
 	disk := filesystem.Of(s.cfg.Dir)
-	return settings.On(disk, filesystem.InMemory(disk)), nil
+	return settings.WithFileSystem(disk, filesystem.InMemory(disk)), nil
 }
 
 // version is that of the pebble module in this binary.
@@ -56,7 +56,7 @@ func version() string {
 	return "v2, unknown"
 }
 
-// Counters implements store.Counted. Fsyncs are those of the log, of tables
+// Counters implements store.CounterSource. Fsyncs are those of the log, of tables
 // and of directories.
 func (s *Store) Counters() store.Counters {
 	s.mu.Lock()

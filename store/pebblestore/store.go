@@ -41,10 +41,10 @@ type Store struct {
 }
 
 var (
-	_ store.Store    = (*Store)(nil)
-	_ store.Wiper    = (*Store)(nil)
-	_ store.Verifier = (*Store)(nil)
-	_ store.Counted  = (*Store)(nil)
+	_ store.Store         = (*Store)(nil)
+	_ store.Wiper         = (*Store)(nil)
+	_ store.Verifier      = (*Store)(nil)
+	_ store.CounterSource = (*Store)(nil)
 )
 
 // saga is an unfinished saga in memory.

@@ -53,7 +53,7 @@ func TestClaimDue_UnreadableBody_IsSetAside(t *testing.T) {
 	stats, err := s.Stats(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []int64{3, 0}, []int64{stats.Unfinished, stats.Due})
-	now.add(store.SetAside)
+	now.add(store.Quarantine)
 	_, err = s.ClaimDue(t.Context(), "other", time.Hour, 10)
 	require.ErrorIs(t, err, store.ErrUnreadable, "it is told again")
 

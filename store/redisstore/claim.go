@@ -88,7 +88,7 @@ func (s *Store) onePage(ctx context.Context, candidates []candidate) ([]candidat
 // claim sends one call per shard, and returns what was claimed, in the order of
 // the candidates, even if some of the calls failed.
 func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, candidates []candidate) ([]store.Record, error) {
-	args := []string{padOwner(owner), millis(store.SetAside), millis(lease)}
+	args := []string{padOwner(owner), millis(store.Quarantine), millis(lease)}
 	byShard := make([]*scriptCall, s.cfg.Shards)
 	var calls []*scriptCall
 	place := make(map[string]int, len(candidates))
@@ -129,7 +129,7 @@ func claimed(call *scriptCall) ([]store.Record, error) {
 		gid := sagaGID(call.keys[answer[n].(int64)])
 		value, readable := answer[n+1].(string)
 		if !readable {
-			err = errors.Join(err, fmt.Errorf("saga %s: %w: set aside for %v", gid, store.ErrUnreadable, store.SetAside))
+			err = errors.Join(err, fmt.Errorf("saga %s: %w: set aside for %v", gid, store.ErrUnreadable, store.Quarantine))
 			continue
 		}
 		record, decodeErr := decode(gid, value)

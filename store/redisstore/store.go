@@ -59,10 +59,10 @@ type Store struct {
 }
 
 var (
-	_ store.Store    = (*Store)(nil)
-	_ store.Wiper    = (*Store)(nil)
-	_ store.Verifier = (*Store)(nil)
-	_ store.Counted  = (*Store)(nil)
+	_ store.Store         = (*Store)(nil)
+	_ store.Wiper         = (*Store)(nil)
+	_ store.Verifier      = (*Store)(nil)
+	_ store.CounterSource = (*Store)(nil)
 )
 
 var validPrefix = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
@@ -170,7 +170,7 @@ func (s *Store) Close() error {
 	return s.client.Close()
 }
 
-// Counters implements store.Counted. Redis does not say how often it synced.
+// Counters implements store.CounterSource. Redis does not say how often it synced.
 func (s *Store) Counters() store.Counters {
 	return store.Counters{RoundTrips: s.roundTrips.Load(), Fsyncs: -1}
 }

@@ -67,7 +67,7 @@ func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, li
 		for i := 0; i < len(rows) && after.size < store.MaxPageBytes; i++ {
 			if _, err := rows[i].Saga.record(); err != nil {
 				aside = append(aside, rows[i].Saga.GID)
-				after.unreadable = errors.Join(after.unreadable, fmt.Errorf("%w, set aside for %v", err, store.SetAside))
+				after.unreadable = errors.Join(after.unreadable, fmt.Errorf("%w, set aside for %v", err, store.Quarantine))
 				continue
 			}
 			gids = append(gids, rows[i].Saga.GID)
@@ -75,7 +75,7 @@ func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, li
 		}
 		now := rows[0].Now
 		if len(aside) > 0 {
-			err := tx.Model(&row{}).Where("gid IN ?", aside).Update("due", now+millis(store.SetAside)).Error
+			err := tx.Model(&row{}).Where("gid IN ?", aside).Update("due", now+millis(store.Quarantine)).Error
 			if err != nil {
 				return err
 			}

@@ -36,10 +36,12 @@ type Store struct {
 }
 
 var (
-	_ store.Store    = (*Store)(nil)
-	_ store.Wiper    = (*Store)(nil)
-	_ store.Verifier = (*Store)(nil)
-	_ store.Counted  = (*Store)(nil)
+	_ store.Store          = (*Store)(nil)
+	_ store.Wiper          = (*Store)(nil)
+	_ store.Verifier       = (*Store)(nil)
+	_ store.CounterSource  = (*Store)(nil)
+	_ store.Dropper        = (*Store)(nil)
+	_ store.ConnectionPool = (*Store)(nil)
 )
 
 // Open connects, makes the schema or takes it to the present one, and begins to
@@ -145,7 +147,7 @@ func (s *Store) closePool() error {
 	return pool.Close()
 }
 
-// Counters implements store.Counted. How often the server synced for us it does
+// Counters implements store.CounterSource. How often the server synced for us it does
 // not say.
 func (s *Store) Counters() store.Counters {
 	return store.Counters{RoundTrips: s.roundTrips.Load(), Fsyncs: -1}

@@ -12,10 +12,11 @@ import (
 	"pgregory.net/rapid"
 
 	"sagabench/store"
+	"sagabench/store/memstore"
 )
 
 // RunModel applies random sequences of batches and claims both to a store of h
-// and to a [Model], and compares every answer and every record. It runs as many
+// and to a [memstore.Store], and compares every answer and every record. It runs as many
 // sequences as -rapid.checks says, each on a fresh store, and reports the
 // shortest that it finds to differ.
 //
@@ -24,7 +25,7 @@ import (
 func RunModel(t *testing.T, h Harness) {
 	rapid.Check(t, func(rt *rapid.T) {
 		opts := Options{Retention: rapid.SampledFrom([]time.Duration{long, long, 0}).Draw(rt, "retention")}
-		p := &pair{t: rt, ctx: t.Context(), store: h.Open(t, opts), model: NewModel(opts.Retention)}
+		p := &pair{t: rt, ctx: t.Context(), store: h.Open(t, opts), model: memstore.New(opts.Retention)}
 		defer func() { require.NoError(rt, p.store.Close()) }()
 		rt.Repeat(map[string]func(*rapid.T){
 			"create":     p.step(p.create),
@@ -50,7 +51,7 @@ type pair struct {
 	t     *rapid.T
 	ctx   context.Context
 	store store.Store
-	model *Model
+	model *memstore.Store
 }
 
 // step makes f an action of rapid's. All draw from the same *rapid.T.
@@ -63,7 +64,8 @@ func (p *pair) transition() { p.apply(p.drawTransition(p.drawGID())) }
 func (p *pair) batch() {
 	var changes []store.Change
 	for range rapid.IntRange(0, 6).Draw(p.t, "batch") {
-		if gid := p.drawGID(); p.model.find(gid) == nil || rapid.IntRange(0, 9).Draw(p.t, "again") == 0 {
+		gid := p.drawGID()
+		if _, err := p.model.Get(p.ctx, gid); err != nil || rapid.IntRange(0, 9).Draw(p.t, "again") == 0 {
 			changes = append(changes, p.drawCreate(gid))
 		} else {
 			changes = append(changes, p.drawTransition(gid))
@@ -93,11 +95,9 @@ func (p *pair) claim() {
 	require.NoError(p.t, err)
 	require.Len(p.t, records, min(limit, int(stats.Due)), "claimed of %d that are due", stats.Due)
 	for _, r := range records {
-		e := p.model.find(r.GID)
-		require.NotNil(p.t, e, "%s is not there", r.GID)
-		require.True(p.t, e.due(), "%s is not due", r.GID)
-		e.claim(owner, long)
-		p.equal(e.record(), r)
+		want, due := p.model.ClaimOne(r.GID, owner, long)
+		require.True(p.t, due, "%s is absent or not due", r.GID)
+		p.equal(want, r)
 		p.compare(r.GID)
 	}
 }
@@ -158,10 +158,10 @@ func (p *pair) drawCreate(gid string) *store.Create {
 // drawTransition draws one that applies, most of the time, and has one fault
 // otherwise: which of two is answered is not promised.
 func (p *pair) drawTransition(gid string) *store.Transition {
-	r := submitted(gid)
-	r.Marks = store.NewMarks(1)
-	if e := p.model.find(gid); e != nil {
-		r = e.record()
+	r, err := p.model.Get(p.ctx, gid)
+	if err != nil {
+		r = submitted(gid)
+		r.Marks = store.NewMarks(1)
 	}
 	// Most stay where they are, or few marks would ever meet another.
 	next := "ssssssaaSF"

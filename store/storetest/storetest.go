@@ -1,8 +1,6 @@
 // Package storetest is the suite that every [store.Store] runs: tests of what
 // the contract promises ([Run]), random sequences of changes compared with a
-// model of it ([RunModel]), and one benchmark for all ([Benchmark]). Its
-// [Model] is the contract as a program, and an in-memory store for the tests of
-// what stands on one.
+// store in memory ([RunModel]), and one benchmark for all ([Benchmark]).
 //
 // A backend's own test says how its store is opened and calls the three:
 //

@@ -14,12 +14,12 @@ import (
 	"sagabench/bench/internal/report"
 	"sagabench/saga"
 	"sagabench/store"
-	"sagabench/store/storetest"
+	"sagabench/store/memstore"
 )
 
 func TestJournal_AgreesWithAWholeStore(t *testing.T) {
 	t.Parallel()
-	s := storetest.NewModel(time.Hour)
+	s := memstore.New(time.Hour)
 	put(t, s, "good", store.StatusSucceeded, "y-y-")
 	put(t, s, "undone", store.StatusFailed, "yyny")
 	put(t, s, "early", store.StatusFailed, "ny--")
@@ -62,7 +62,7 @@ func TestJournal_FindsEveryFault(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := storetest.NewModel(time.Hour)
+			s := memstore.New(time.Hour)
 			if tt.status != 0 {
 				put(t, s, "saga", tt.status, tt.marks, tt.steps...)
 			}
@@ -85,7 +85,7 @@ func TestJournal_FindsEveryFault(t *testing.T) {
 // is not for the coordinator to undo. Both are counted.
 func TestJournal_Exempt_IsCounted(t *testing.T) {
 	t.Parallel()
-	s := storetest.NewModel(time.Hour)
+	s := memstore.New(time.Hour)
 	put(t, s, "kept", store.StatusSucceeded, "y-y-")
 	create(t, s, "forced", "----", unordered)
 	require.NoError(t, s.Apply(t.Context(), []store.Change{&store.Transition{
@@ -106,7 +106,7 @@ func TestJournal_Exempt_IsCounted(t *testing.T) {
 
 func TestStore_ListsOnlyTheFirstFindings(t *testing.T) {
 	t.Parallel()
-	s := storetest.NewModel(time.Hour)
+	s := memstore.New(time.Hour)
 	for i := range MaxFindings + 5 {
 		put(t, s, fmt.Sprintf("saga-%d", i), store.StatusSucceeded, "y---")
 	}
@@ -119,7 +119,7 @@ func TestStore_ListsOnlyTheFirstFindings(t *testing.T) {
 // A saga that no coordinator can read stays unfinished for ever: somebody must know.
 func TestStore_NamesWhatCannotBeRun(t *testing.T) {
 	t.Parallel()
-	s := storetest.NewModel(time.Hour)
+	s := memstore.New(time.Hour)
 	create(t, s, "good", "----", nil)
 	alien := &store.Create{GID: "alien", Body: []byte("<xml/>"), Steps: 1, Owner: "test", Due: time.Hour}
 	require.NoError(t, s.Apply(t.Context(), []store.Change{alien})[0])

@@ -11,7 +11,7 @@ import (
 	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/store"
-	"sagabench/store/storetest"
+	"sagabench/store/memstore"
 )
 
 // inFlight is how many requests the benchmarks keep under way, per core.
@@ -34,7 +34,7 @@ func BenchmarkRunSaga(b *testing.B) {
 		name string
 		open func() store.Store
 	}{
-		{"memory", func() store.Store { return storetest.NewModel(0) }},
+		{"memory", func() store.Store { return memstore.New(0) }},
 		{"pebble", func() store.Store { return testkit.OpenPebble(b) }},
 		{"redis", func() store.Store { return testkit.OpenRedis(b, lab.TestRedis(b, lab.RedisConfig{})) }},
 	} {
@@ -59,7 +59,7 @@ func BenchmarkRunSaga(b *testing.B) {
 
 // BenchmarkCoordinator is BenchmarkRunSaga/memory without gin and the handler.
 func BenchmarkCoordinator(b *testing.B) {
-	c, err := saga.New(storetest.NewModel(0), nil, saga.DefaultConfig())
+	c, err := saga.New(memstore.New(0), nil, saga.DefaultConfig())
 	require.NoError(b, err)
 	b.Cleanup(func() { c.Close(b.Context()) })
 	b.ReportAllocs()

@@ -36,7 +36,7 @@ func (unfinished) each(s store.Stats, yield func(*prometheus.Desc, float64)) {
 
 // engine collects what the store counts itself. A count that it cannot know is
 // absent.
-type engine struct{ store store.Counted }
+type engine struct{ store store.CounterSource }
 
 // Describe implements prometheus.Collector.
 func (e engine) Describe(descs chan<- *prometheus.Desc) {

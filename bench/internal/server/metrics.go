@@ -95,7 +95,7 @@ func (s *Server) metricsHandler(st store.Store) http.Handler {
 	if s.bench != nil {
 		registry.MustRegister(s.bench.collectors()...)
 	}
-	if counted, ok := st.(store.Counted); ok {
+	if counted, ok := st.(store.CounterSource); ok {
 		registry.MustRegister(engine{counted})
 	}
 	if shared, ok := st.(pooled); ok {

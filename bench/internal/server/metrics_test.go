@@ -20,7 +20,7 @@ import (
 	"sagabench/deploy/lab"
 	"sagabench/internal/testkit"
 	"sagabench/store"
-	"sagabench/store/storetest"
+	"sagabench/store/memstore"
 )
 
 // scrape reads /metrics: the values by name and labels, as Prometheus writes
@@ -100,7 +100,7 @@ func TestMetrics_CountWhatHappened(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, got["sagabench_store_round_trips_total"], 14.0)
 		fsyncs, known := got["sagabench_store_fsyncs_total"]
-		require.Equal(t, s.(store.Counted).Counters().Fsyncs >= 0, known)
+		require.Equal(t, s.(store.CounterSource).Counters().Fsyncs >= 0, known)
 		require.True(t, !known || fsyncs >= 14)
 		_, shared := s.(pooled)
 		require.Equal(t, shared, got["sagabench_store_connections_max"] >= 2)
@@ -177,7 +177,7 @@ func (a *asked) Stats(context.Context) (store.Stats, error) {
 func TestStats_AsksTheStoreOnceASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stats{store: &asked{Store: storetest.NewModel(0)}, log: slog.New(slog.DiscardHandler)}
+		s := &stats{store: &asked{Store: memstore.New(0)}, log: slog.New(slog.DiscardHandler)}
 		for second := range int64(3) {
 			for range 100 {
 				got, err := s.get()
@@ -188,7 +188,7 @@ func TestStats_AsksTheStoreOnceASecond(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		away := &asked{Store: storetest.NewModel(0), err: errors.New("away")}
+		away := &asked{Store: memstore.New(0), err: errors.New("away")}
 		s := &stats{store: away, log: slog.New(slog.DiscardHandler)}
 		for range 100 {
 			_, err := s.get()

@@ -113,7 +113,7 @@ func (t *trial) settings(ctx context.Context, s store.Store) (store.Settings, er
 		return settings, err
 	}
 	disk := filesystem.Of(t.cfg.StoreDir)
-	return settings.On(disk, filesystem.InMemory(disk)), nil
+	return settings.WithFileSystem(disk, filesystem.InMemory(disk)), nil
 }
 
 // aim sets the servers to drive.

@@ -66,12 +66,12 @@ func startServer(t *testing.T) (url string) {
 // what any store counts nothing is missing.
 type pooled struct {
 	store.Store
-	store.Counted
+	store.CounterSource
 }
 
 func openPooled(t *testing.T) pooled {
 	s := testkit.OpenPebble(t)
-	return pooled{s, s.(store.Counted)}
+	return pooled{s, s.(store.CounterSource)}
 }
 
 func (pooled) Connections() (most int, waited time.Duration) { return 16, time.Second }

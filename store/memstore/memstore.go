@@ -1,4 +1,7 @@
-package storetest
+// Package memstore is a store in memory: the contract of package store as a map
+// and a lock. Tests of whatever needs a store use it, and package storetest
+// compares every other store with it.
+package memstore
 
 import (
 	"bytes"
@@ -12,10 +15,9 @@ import (
 	"sagabench/store"
 )
 
-// Model is the contract of package store, written to be read: a map and a lock.
-// It keeps nothing beyond the process, so its class is D0. Its clock is
-// [time.Now], so it can be used inside a testing/synctest bubble.
-type Model struct {
+// Store implements [store.Store] with durability class D0. Its clock is
+// [time.Now], so it works inside a testing/synctest bubble.
+type Store struct {
 	retention time.Duration
 
 	mu     sync.Mutex
@@ -25,26 +27,26 @@ type Model struct {
 
 type entry struct {
 	store.Record
-	gone time.Time // when the retention ends; zero while unfinished
+	expires time.Time // when the retention ends; zero while unfinished
 }
 
-var _ store.Store = (*Model)(nil)
+var _ store.Store = (*Store)(nil)
 
-// NewModel makes an empty model that keeps a finished saga for so long.
-func NewModel(retention time.Duration) *Model {
-	return &Model{retention: retention, sagas: map[string]*entry{}}
+// New returns an empty store that keeps finished sagas for retention.
+func New(retention time.Duration) *Store {
+	return &Store{retention: retention, sagas: map[string]*entry{}}
 }
 
-// Reopen closes m and gives a model of what it held.
-func (m *Model) Reopen() *Model {
+// Reopen closes m and returns a new store with the sagas of m.
+func (m *Store) Reopen() *Store {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed = true
-	return &Model{retention: m.retention, sagas: m.sagas}
+	return &Store{retention: m.retention, sagas: m.sagas}
 }
 
 // Close implements store.Store.
-func (m *Model) Close() error {
+func (m *Store) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed = true
@@ -52,7 +54,7 @@ func (m *Model) Close() error {
 }
 
 // Apply implements store.Store.
-func (m *Model) Apply(ctx context.Context, changes []store.Change) []error {
+func (m *Store) Apply(ctx context.Context, changes []store.Change) []error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	errs := store.CheckBatch(changes)
@@ -73,7 +75,7 @@ func (m *Model) Apply(ctx context.Context, changes []store.Change) []error {
 	return errs
 }
 
-func (m *Model) create(c *store.Create) error {
+func (m *Store) create(c *store.Create) error {
 	if e := m.find(c.GID); e != nil {
 		if bytes.Equal(e.Body, c.Body) {
 			return fmt.Errorf("create %s: %w", c.GID, store.ErrDuplicate)
@@ -94,7 +96,7 @@ func (m *Model) create(c *store.Create) error {
 	return nil
 }
 
-func (m *Model) transition(t *store.Transition) error {
+func (m *Store) transition(t *store.Transition) error {
 	e := m.find(t.GID)
 	switch {
 	case e == nil:
@@ -127,13 +129,13 @@ func (m *Model) transition(t *store.Transition) error {
 		e.Status, e.Updated = t.To, now()
 	}
 	if t.To.Final() {
-		e.Due, e.gone = time.Time{}, now().Add(m.retention)
+		e.Due, e.expires = time.Time{}, now().Add(m.retention)
 	}
 	return nil
 }
 
 // Get implements store.Store.
-func (m *Model) Get(ctx context.Context, gid string) (store.Record, error) {
+func (m *Store) Get(ctx context.Context, gid string) (store.Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.ready(ctx); err != nil {
@@ -149,8 +151,8 @@ func (m *Model) Get(ctx context.Context, gid string) (store.Record, error) {
 	return e.record(), nil
 }
 
-// List implements store.Store. A cursor is the last gid of the page before.
-func (m *Model) List(ctx context.Context, q store.Query) (store.Page, error) {
+// List implements store.Store. A cursor is the last gid of the previous page.
+func (m *Store) List(ctx context.Context, q store.Query) (store.Page, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.ready(ctx); err != nil {
@@ -181,7 +183,7 @@ func (m *Model) List(ctx context.Context, q store.Query) (store.Page, error) {
 }
 
 // ClaimDue implements store.Store.
-func (m *Model) ClaimDue(ctx context.Context, owner string, lease time.Duration, limit int) ([]store.Record, error) {
+func (m *Store) ClaimDue(ctx context.Context, owner string, lease time.Duration, limit int) ([]store.Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.ready(ctx); err != nil {
@@ -194,16 +196,26 @@ func (m *Model) ClaimDue(ctx context.Context, owner string, lease time.Duration,
 	size := 0
 	for _, e := range m.all(func(a, b *entry) int { return a.Due.Compare(b.Due) }) {
 		if len(claimed) < limit && size < store.MaxPageBytes && e.due() {
-			e.claim(owner, lease)
 			size += len(e.Body) + len(e.Note)
-			claimed = append(claimed, e.record())
+			claimed = append(claimed, e.claim(owner, lease))
 		}
 	}
 	return claimed, nil
 }
 
+// ClaimOne claims the saga gid. It reports false if the saga is absent or not due.
+func (m *Store) ClaimOne(gid, owner string, lease time.Duration) (store.Record, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.find(gid)
+	if e == nil || !e.due() {
+		return store.Record{}, false
+	}
+	return e.claim(owner, lease), true
+}
+
 // Stats implements store.Store.
-func (m *Model) Stats(ctx context.Context) (store.Stats, error) {
+func (m *Store) Stats(ctx context.Context) (store.Stats, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var s store.Stats
@@ -224,25 +236,25 @@ func (m *Model) Stats(ctx context.Context) (store.Stats, error) {
 }
 
 // Retention implements store.Store.
-func (m *Model) Retention() time.Duration { return m.retention }
+func (m *Store) Retention() time.Duration { return m.retention }
 
 // Settings implements store.Store.
-func (m *Model) Settings(ctx context.Context) (store.Settings, error) {
+func (m *Store) Settings(ctx context.Context) (store.Settings, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return store.Settings{Driver: "model", Version: "1", Durability: store.D0}, m.ready(ctx)
+	return store.Settings{Driver: "memory", Version: "1", Durability: store.D0}, m.ready(ctx)
 }
 
-func (m *Model) ready(ctx context.Context) error {
+func (m *Store) ready(ctx context.Context) error {
 	if m.closed {
 		return store.ErrClosed
 	}
 	return ctx.Err()
 }
 
-// find is the saga of this gid, or nil if it never was or its retention has
+// find returns the saga gid, or nil if it was never created or its retention has
 // passed.
-func (m *Model) find(gid string) *entry {
+func (m *Store) find(gid string) *entry {
 	e := m.sagas[gid]
 	if e == nil || e.expired() {
 		return nil
@@ -250,8 +262,8 @@ func (m *Model) find(gid string) *entry {
 	return e
 }
 
-// all is every saga that is there, in order.
-func (m *Model) all(order func(a, b *entry) int) []*entry {
+// all returns the sagas whose retention has not passed, sorted by order.
+func (m *Store) all(order func(a, b *entry) int) []*entry {
 	var all []*entry
 	for _, e := range m.sagas {
 		if !e.expired() {
@@ -264,38 +276,39 @@ func (m *Model) all(order func(a, b *entry) int) []*entry {
 
 func (e *entry) due() bool { return !e.Status.Final() && !e.Due.After(now()) }
 
-func (e *entry) expired() bool { return e.Status.Final() && !e.gone.After(now()) }
+func (e *entry) expired() bool { return e.Status.Final() && !e.expires.After(now()) }
 
-func (e *entry) claim(owner string, lease time.Duration) {
+func (e *entry) claim(owner string, lease time.Duration) store.Record {
 	e.Epoch++
 	e.Owner = owner
 	e.Due = now().Add(lease.Truncate(time.Millisecond))
+	return e.record()
 }
 
-// record is a copy that shares nothing with the model.
+// record returns a copy that shares no memory with the store.
 func (e *entry) record() store.Record {
 	r := e.Record
 	r.Body = bytes.Clone(e.Body)
 	return r
 }
 
-// now is the model's clock, to the millisecond.
+// now is the store's clock, to the millisecond.
 func now() time.Time { return time.UnixMilli(time.Now().UnixMilli()) }
 
-// Snapshot remembers all that m holds. Restore takes m back to it, as a crash or
-// a failover does to a store that acknowledges what it has not made durable.
-func (m *Model) Snapshot() (restore func()) {
+// Snapshot saves the contents of m; restore resets m to them. A crash or failover
+// does the same to a store that acknowledges writes before they are durable.
+func (m *Store) Snapshot() (restore func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	held := m.copies()
+	saved := m.copies()
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.sagas = (&Model{sagas: held}).copies()
+		m.sagas = (&Store{sagas: saved}).copies()
 	}
 }
 
-func (m *Model) copies() map[string]*entry {
+func (m *Store) copies() map[string]*entry {
 	all := make(map[string]*entry, len(m.sagas))
 	for gid, e := range m.sagas {
 		c := *e
