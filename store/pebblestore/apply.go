@@ -16,11 +16,12 @@ import (
 	"sagabench/store"
 )
 
-// Apply implements store.Applier. All changes of a call are one batch of
-// pebble's, so one fsync.
+// Apply implements store.Applier. All changes of a call are one Pebble batch, and
+// so one fsync.
 func (s *Store) Apply(ctx context.Context, changes []store.Change) []error {
 	errs := store.CheckBatch(changes)
-	if err := s.apply(ctx, changes, errs); err != nil {
+	err := s.write(ctx, func(b *pebble.Batch) { s.build(b, changes, errs) })
+	if err != nil {
 		for i := range errs {
 			if !errors.Is(errs[i], store.ErrInvalid) {
 				errs[i] = err
@@ -30,65 +31,50 @@ func (s *Store) Apply(ctx context.Context, changes []store.Change) []error {
 	return errs
 }
 
-// apply fills in errs where it is nil. Its own error stands for all of them.
-func (s *Store) apply(ctx context.Context, changes []store.Change, errs []error) (err error) {
-	if err := s.begin(ctx); err != nil {
-		return err
-	}
-	defer s.calls.Done()
-	defer s.log.rescue(&err)
-
-	b := s.db.NewBatch()
-	defer func() { _ = b.Close() }()
-	sent, last, err := s.build(b, changes, errs)
-	switch {
-	case err != nil:
-		return err
-	case sent != nil:
-		return s.settle(b, sent)
-	default:
-		return s.wait(last)
-	}
-}
-
-// build is the part of apply that holds s.mu, which it releases.
-func (s *Store) build(b *pebble.Batch, changes []store.Change, errs []error) (sent, last *commit, err error) {
-	defer s.mu.Unlock()
-	l := lookup{s: s}
+// build adds the changes to b, except those that have an error in errs or get one
+// here.
+func (s *Store) build(b *pebble.Batch, changes []store.Change, errs []error) {
+	l := lookup{s: s, now: s.now()}
 	defer l.close()
-	now := s.now()
-	// Keys that follow each other are added together: of such a key pebble knows
-	// the place. Looking for it is most of what a key costs, and it is 0.6 µs a saga.
+	// Keys that follow each other are added together: Pebble knows the place of
+	// such a key. The search for it is most of what a key costs, 0.6 µs a saga.
 	for i, c := range changes {
 		if c, ok := c.(*store.Create); ok && errs[i] == nil {
-			errs[i] = s.create(b, &l, c, now)
+			errs[i] = wrap("create", c.GID, s.create(b, &l, c))
 		}
 	}
 	for i, c := range changes {
 		if t, ok := c.(*store.Transition); ok && errs[i] == nil {
-			errs[i] = s.transition(b, &l, t, now)
+			errs[i] = wrap("transition of", t.GID, s.transition(b, &l, t))
 		}
 	}
-	s.keep(b, now)
-	sent, err = s.send(b)
-	return sent, s.last, err
+	s.writeEnded(b, l.now)
 }
 
-// create adds c to b, or says why not.
-func (s *Store) create(b *pebble.Batch, l *lookup, c *store.Create, now time.Time) error {
-	if there, found, err := s.bodyOf(l, c.GID, now); err != nil {
-		return fmt.Errorf("create %s: %w", c.GID, err)
-	} else if found && bytes.Equal(there, c.Body) {
-		return fmt.Errorf("create %s: %w", c.GID, store.ErrDuplicate)
-	} else if found {
-		return fmt.Errorf("create %s: %w", c.GID, store.ErrExists)
+func wrap(doing, gid string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %s: %w", doing, gid, err)
+}
+
+// create adds c to b, or returns why it cannot.
+func (s *Store) create(b *pebble.Batch, l *lookup, c *store.Create) error {
+	body, found, err := s.bodyOf(l, c.GID)
+	switch {
+	case err != nil:
+		return err
+	case found && bytes.Equal(body, c.Body):
+		return store.ErrDuplicate
+	case found:
+		return store.ErrExists
 	}
 	g := &saga{
 		// The caller's string may be part of a longer one, and this copy lives
 		// as long as the saga.
 		gid: strings.Clone(c.GID),
-		id:  s.nextID(now),
-		rec: newRecord(c, now.UnixMilli(), dueAfter(now, c.Due)),
+		id:  s.nextID(l.now),
+		rec: newRecord(c, l.now.UnixMilli(), dueAfter(l.now, c.Due)),
 	}
 	if _, inline := g.rec.body(); !inline {
 		s.key = appendID(s.key[:0], bodyKey, g.id)
@@ -100,63 +86,77 @@ func (s *Store) create(b *pebble.Batch, l *lookup, c *store.Create, now time.Tim
 	return nil
 }
 
-// transition adds t to b, or says why not.
-func (s *Store) transition(b *pebble.Batch, l *lookup, t *store.Transition, now time.Time) error {
+// bodyOf returns the body of a saga, finished or not.
+func (s *Store) bodyOf(l *lookup, gid string) (body []byte, found bool, err error) {
+	g, found := s.sagas[gid]
+	if found {
+		if body, err = longBody(s.db, g.id, g.rec); body != nil || err != nil {
+			return body, true, err
+		}
+		body, _ = g.rec.body()
+		return body, true, nil
+	}
+	rec, found, err := l.findEnded(gid)
+	if found {
+		body, _ = rec.body()
+	}
+	return body, found, err
+}
+
+// transition adds t to b, or returns why it cannot.
+func (s *Store) transition(b *pebble.Batch, l *lookup, t *store.Transition) error {
 	g, ok := s.sagas[t.GID]
 	if !ok {
-		found, err := false, s.unreadable[t.GID]
-		if err == nil {
-			_, found, err = l.find(s.mayHold(t.GID), t.GID, now)
-		}
+		_, found, err := l.findEnded(t.GID)
 		switch {
 		case err != nil:
-			return fmt.Errorf("transition of %s: %w", t.GID, err)
+			return err
 		case found:
-			return fmt.Errorf("transition of %s: %w: it has ended", t.GID, store.ErrConflict)
+			return fmt.Errorf("%w: it has ended", store.ErrConflict)
 		default:
-			return fmt.Errorf("transition of %s: %w", t.GID, store.ErrNotFound)
+			return store.ErrNotFound
 		}
 	}
 	if g.rec.epoch() != t.Epoch || g.rec.status() != t.From {
-		return fmt.Errorf("transition of %s: %w: it is %v in epoch %d, not %v in epoch %d",
-			t.GID, store.ErrConflict, g.rec.status(), g.rec.epoch(), t.From, t.Epoch)
+		return fmt.Errorf("%w: it is %v in epoch %d, not %v in epoch %d",
+			store.ErrConflict, g.rec.status(), g.rec.epoch(), t.From, t.Epoch)
 	}
 	if err := s.mark(g.rec.marks(), t.Marks); err != nil {
-		return fmt.Errorf("transition of %s: %w", t.GID, err)
+		return err
 	}
 	var body []byte
 	if t.To.Final() && s.cfg.Retention > 0 {
 		var err error
-		if body, err = s.longBody(g); err != nil {
-			return fmt.Errorf("transition of %s: %w", t.GID, err)
+		if body, err = longBody(s.db, g.id, g.rec); err != nil {
+			return err
 		}
 	}
 
-	// Nothing is refused from here on, so memory and b stay alike.
+	// Nothing is refused from here on, so memory and b agree.
 	copy(g.rec.marks(), s.newMarks)
 	if t.Note != "" {
 		g.rec = g.rec.withNote(t.Note)
 	}
 	if t.To != t.From {
 		g.rec.setStatus(t.To)
-		g.rec.setTime(updatedAt, now.UnixMilli())
+		g.rec.setTime(updatedAt, l.now.UnixMilli())
 	}
 	if t.To.Final() {
-		s.finish(b, g, body, now)
+		s.finish(b, g, body)
 		return nil
 	}
 	if t.Release {
 		g.rec.setOwner("")
 	}
 	if t.Due != 0 {
-		g.rec.setTime(dueAt, dueAfter(now, t.Due))
+		g.rec.setTime(dueAt, dueAfter(l.now, t.Due))
 		heap.Fix(&s.due, g.pos)
 	}
 	setEntry(b, unfinishedKey, g.id, g.gid, g.rec, nil)
 	return nil
 }
 
-// mark leaves in s.newMarks the marks of a saga with those of set in them.
+// mark copies marks into s.newMarks and sets the new ones there.
 func (s *Store) mark(marks []byte, set []store.SetMark) error {
 	s.newMarks = append(s.newMarks[:0], marks...)
 	for _, m := range set {
@@ -173,11 +173,16 @@ func (s *Store) mark(marks []byte, set []store.SetMark) error {
 	return nil
 }
 
-// finish takes g from the unfinished sagas, to be kept unless that is not wanted.
-// Body is its body unless that is in the record. As
-// elsewhere, the error of adding to a batch is dropped: only batches with an
-// index have one.
-func (s *Store) finish(b *pebble.Batch, g *saga, body []byte, now time.Time) {
+// endedSaga is a saga that ends with the batch being built, and its body unless the
+// record contains it.
+type endedSaga struct {
+	*saga
+	body []byte
+}
+
+// finish removes g from the unfinished sagas. As elsewhere, the error of adding to
+// a batch is dropped: only batches with an index return one.
+func (s *Store) finish(b *pebble.Batch, g *saga, body []byte) {
 	g.rec.setTime(dueAt, 0)
 	heap.Remove(&s.due, g.pos)
 	delete(s.sagas, g.gid)
@@ -188,82 +193,51 @@ func (s *Store) finish(b *pebble.Batch, g *saga, body []byte, now time.Time) {
 		_ = b.Delete(s.key, nil)
 	}
 	if s.cfg.Retention > 0 {
-		s.kept = append(s.kept, kept{g, body})
+		s.ended = append(s.ended, endedSaga{g, body})
 	}
 }
 
-// kept is a saga that has ended and is to be kept, and its body unless that is in
-// the record.
-type kept struct {
-	*saga
-	body []byte
-}
-
-// keep adds to b the sagas that ended with it.
-func (s *Store) keep(b *pebble.Batch, now time.Time) {
-	if len(s.kept) == 0 {
+// writeEnded adds the sagas in s.ended to b, as finished ones.
+func (s *Store) writeEnded(b *pebble.Batch, now time.Time) {
+	if len(s.ended) == 0 {
 		return
 	}
 	bucket := s.current(now)
-	for _, g := range s.kept {
+	for _, g := range s.ended {
 		g.id = s.nextID(now)
 		bucket.gids.add(maphash.String(s.seed, g.gid))
 		setEntry(b, finishedKey, g.id, g.gid, g.rec, g.body)
 	}
-	for _, g := range s.kept {
+	for _, g := range s.ended {
 		op := b.SetDeferred(bucketKeyBytes+len(g.gid), 8)
 		_ = append(appendBucket(op.Key[:0], bucket.start), g.gid...)
 		binary.BigEndian.PutUint64(op.Value, g.id)
 		_ = op.Finish()
 	}
-	clear(s.kept)
-	s.kept = s.kept[:0]
+	clear(s.ended)
+	s.ended = s.ended[:0]
 }
 
-// nextID is the id of a saga that is created or ends now. Ids only rise, also
-// when the clock does not.
+// nextID returns the id of a saga that is created or ends now. Ids rise even if
+// the clock does not.
 func (s *Store) nextID(now time.Time) uint64 {
 	s.lastID = max(s.lastID+1, firstID(now.UnixMilli()))
 	return s.lastID
 }
 
-// bodyOf is the body of a saga that is there, finished or not.
-func (s *Store) bodyOf(l *lookup, gid string, now time.Time) (body []byte, found bool, err error) {
-	if g, ok := s.sagas[gid]; ok {
-		body, inline := g.rec.body()
-		if !inline {
-			body, err = s.longBody(g)
-		}
-		return body, true, err
-	}
-	if err := s.unreadable[gid]; err != nil {
-		return nil, false, err
-	}
-	rec, found, err := l.find(s.mayHold(gid), gid, now)
-	if !found || err != nil {
-		return nil, false, err
-	}
-	body, _ = rec.body()
-	return body, true, nil
-}
-
-// longBody reads the body of an unfinished saga, or nil when it is part of the
-// record.
-func (s *Store) longBody(g *saga) ([]byte, error) {
-	if _, inline := g.rec.body(); inline {
+// longBody reads the body of an unfinished saga that is too long for the record. It
+// returns nil if the record contains the body.
+func longBody(from pebble.Reader, id uint64, rec record) ([]byte, error) {
+	if _, inline := rec.body(); inline {
 		return nil, nil
 	}
-	return readBody(s.db, g.id, g.rec)
-}
-
-func readBody(from pebble.Reader, id uint64, rec record) ([]byte, error) {
 	value, closer, err := from.Get(appendID(nil, bodyKey, id))
 	if err != nil {
 		return nil, fmt.Errorf("%w: body: %w", store.ErrUnreadable, err)
 	}
 	defer func() { _ = closer.Close() }()
 	if len(value) != rec.bodyLen() {
-		return nil, fmt.Errorf("%w: body: %d bytes that should have %d", store.ErrUnreadable, len(value), rec.bodyLen())
+		return nil, fmt.Errorf("%w: body: %d bytes, want %d", store.ErrUnreadable, len(value), rec.bodyLen())
 	}
 	return bytes.Clone(value), nil
 }

@@ -12,7 +12,7 @@ import (
 	"sagabench/store"
 )
 
-// dueHeap holds the unfinished sagas, the one that is due first at its top.
+// dueHeap is a heap of the unfinished sagas, with the one due first at index 0.
 type dueHeap []*saga
 
 func (h dueHeap) Len() int           { return len(h) }
@@ -42,48 +42,31 @@ func (s *Store) ClaimDue(ctx context.Context, owner string, lease time.Duration,
 	if err := store.CheckClaim(owner, lease, limit); err != nil {
 		return nil, err
 	}
-	if err := s.begin(ctx); err != nil {
-		return nil, err
-	}
-	defer s.calls.Done()
-	defer s.log.rescue(&err)
-
-	b := s.db.NewBatch()
-	defer func() { _ = b.Close() }()
-	claimed, sent, unreadable, err := s.claim(b, owner, lease, limit)
-	if err == nil {
-		err = s.settle(b, sent)
-	}
+	var unreadable error
+	err = s.write(ctx, func(b *pebble.Batch) {
+		now, size := s.now(), 0
+		for len(claimed) < limit && size < store.MaxPageBytes && len(s.due) > 0 && s.due[0].rec.due() <= now.UnixMilli() {
+			g := s.due[0]
+			body, err := longBody(s.db, g.id, g.rec)
+			if err != nil {
+				unreadable = errors.Join(unreadable, fmt.Errorf("claim %s, quarantined for %v: %w", g.gid, store.Quarantine, err))
+				s.setDue(b, g, dueAfter(now, store.Quarantine))
+				continue
+			}
+			g.rec.setEpoch(g.rec.epoch() + 1)
+			g.rec.setOwner(owner)
+			s.setDue(b, g, dueAfter(now, lease))
+			claimed = append(claimed, g.rec.complete(g.gid, body))
+			size += len(g.rec) + len(body)
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
 	return claimed, unreadable
 }
 
-// claim is the part of ClaimDue that holds s.mu, which it releases. Unreadable
-// tells of the sagas that were set aside.
-func (s *Store) claim(b *pebble.Batch, owner string, lease time.Duration, limit int) (claimed []store.Record, sent *commit, unreadable, err error) {
-	defer s.mu.Unlock()
-	now, size := s.now(), 0
-	for len(claimed) < limit && size < store.MaxPageBytes && len(s.due) > 0 && s.due[0].rec.due() <= now.UnixMilli() {
-		g := s.due[0]
-		body, err := s.longBody(g)
-		if err != nil {
-			unreadable = errors.Join(unreadable, fmt.Errorf("claim %s, set aside for %v: %w", g.gid, store.Quarantine, err))
-			s.setDue(b, g, dueAfter(now, store.Quarantine))
-			continue
-		}
-		g.rec.setEpoch(g.rec.epoch() + 1)
-		g.rec.setOwner(owner)
-		s.setDue(b, g, dueAfter(now, lease))
-		claimed = append(claimed, g.rec.complete(g.gid, body))
-		size += len(g.rec) + len(body)
-	}
-	sent, err = s.send(b)
-	return claimed, sent, unreadable, err
-}
-
-// setDue moves g in the due index, and writes it.
+// setDue moves g in the due index, and adds it to b.
 func (s *Store) setDue(b *pebble.Batch, g *saga, due int64) {
 	g.rec.setTime(dueAt, due)
 	heap.Fix(&s.due, g.pos)

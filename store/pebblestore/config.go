@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -12,11 +13,11 @@ import (
 // Config says where a store is and what it promises. Start from
 // [DefaultConfig].
 type Config struct {
-	// Dir is the store's own directory. It is made, with its parents, when it
-	// does not exist; one that holds anything else is refused.
+	// Dir is the store's own directory. Open creates it and its parents if they
+	// are missing, and refuses a directory that contains other files.
 	Dir string
 
-	// MustExist has Open fail with store.ErrAbsent where there is no store yet.
+	// MustExist makes Open fail with store.ErrAbsent if Dir contains no store.
 	MustExist bool
 
 	// Retention is how long a finished saga is kept, to the millisecond; 0
@@ -24,35 +25,35 @@ type Config struct {
 	Retention time.Duration
 
 	// Sync makes Apply and ClaimDue wait for an fsync. Without it the store
-	// syncs every second, and a crash, of the process too, loses the last.
+	// syncs every second, and a crash of the process or the machine loses what
+	// was written since.
 	Sync bool
 
 	// Now is the store's clock; nil is time.Now.
 	Now func() time.Time
 
-	// Log takes what happens in the background: errors as such, pebble's own
-	// messages at debug level. Nil drops it; what matters to a caller is in
-	// the errors that it gets.
+	// Log receives errors of background work and, at debug level, Pebble's own
+	// messages; nil discards them.
 	Log *slog.Logger
 
-	// For tests: the file system, nil being the machine's; a last word on
-	// pebble's options; and how many gids of finished sagas Open reads.
+	// For tests: the file system (nil: the machine's), a function that changes
+	// Pebble's options, and how many gids of finished sagas Open reads.
 	fs            vfs.FS
 	tune          func(*pebble.Options)
 	maxLoadedGIDs int
 }
 
 // defaultLoadedGIDs bounds what Open reads of the finished sagas, to about a
-// second. Gids that it did not read are looked for on disk until they expire.
+// second. Gids that it did not read are searched on disk until they expire.
 const defaultLoadedGIDs = 4 << 20
 
-// DefaultConfig is a store that syncs every write and keeps finished sagas for
-// an hour. Dir is left to be set.
+// DefaultConfig syncs every write and keeps finished sagas for an hour. The
+// caller sets Dir.
 func DefaultConfig() Config { return Config{Retention: time.Hour, Sync: true} }
 
 func (c Config) check() (Config, error) {
 	if c.Dir == "" {
-		return c, fmt.Errorf("pebble store: no directory given")
+		return c, errors.New("pebble store: no directory given")
 	}
 	if c.Retention < 0 {
 		return c, fmt.Errorf("pebble store: retention %v, must be 0 or more", c.Retention)

@@ -15,15 +15,15 @@ import (
 	"sagabench/store"
 )
 
-// formatFile names the file that marks a directory as a store and says which
-// layout it has. It is there before anything else is.
+// formatFile marks a directory as a store and names its layout. It is written
+// before any other file.
 const (
 	formatFile = "SAGABENCH"
 	formatTemp = formatFile + ".tmp"
 	formatText = "sagabench pebble store, layout 1\n"
 )
 
-// lockDir makes the directory and takes its lock.
+// lockDir creates the directory and locks it.
 func (s *Store) lockDir() error {
 	dir, fsys := s.cfg.Dir, s.cfg.fs
 	if s.cfg.MustExist {
@@ -32,9 +32,9 @@ func (s *Store) lockDir() error {
 		}
 	}
 	if err := fsys.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make the directory of the pebble store: %w", err)
+		return fmt.Errorf("create the directory of the pebble store: %w", err)
 	}
-	// Locks go by the name, and within one process by nothing else.
+	// Within one process, a lock is known by the directory's name alone.
 	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = resolved
 	}
@@ -57,8 +57,8 @@ func (s *Store) lockDir() error {
 	return nil
 }
 
-// checkDir refuses a directory that holds files but no store of ours, before
-// anything is written to it.
+// checkDir refuses a directory that contains files but no store of this package,
+// before anything is written to it.
 func (s *Store) checkDir() error {
 	names, err := s.cfg.fs.List(s.cfg.Dir)
 	if err != nil {
@@ -69,15 +69,15 @@ func (s *Store) checkDir() error {
 	}
 	for _, name := range names {
 		if name != "LOCK" && name != formatTemp {
-			return fmt.Errorf("%s: %w: it holds other files (%s) and no pebble store of ours; use another directory",
+			return fmt.Errorf("%s: %w: it contains other files (%s) and no store of sagas; use another directory",
 				s.cfg.Dir, store.ErrUnsafe, name)
 		}
 	}
 	return nil
 }
 
-// checkFormat compares the layout on disk with ours, and notes ours in a
-// directory that is new. The lock is held.
+// checkFormat refuses another layout than this version's, and writes the format
+// file in a new directory.
 func (s *Store) checkFormat() error {
 	path := s.cfg.fs.PathJoin(s.cfg.Dir, formatFile)
 	f, err := s.cfg.fs.Open(path)

@@ -9,58 +9,55 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// disk is the file system under pebble, with one thing added: the first write
-// that fails freezes it. From then on nothing in the directory changes, which
-// leaves it as a power cut at that moment would have, and pebble recovers from
-// that. The store refuses every call once its disk is frozen, so whatever pebble
-// believes to have written since is never acknowledged.
+// disk is the file system under Pebble. The first write that fails freezes it: from
+// then on the directory does not change, as after a power cut at that moment, from
+// which Pebble recovers. The store refuses every call once its disk is frozen, so
+// nothing that Pebble believes to have written since is acknowledged.
 //
-// Pebble must not see the error itself. A failed write of its log makes it call
-// Fatalf; a log that cannot be closed or begun makes it panic while it holds
-// its locks, which ends in the unlock of an unlocked mutex that no recover can
-// stop; a failed write of the manifest calls Fatalf as well. And without its
-// flushes a write waits for ever. So on a frozen disk all goes well, as far as
-// pebble can see: what it writes to files that are there is dropped, and new
-// files are kept in memory. There will be few, for no changes come in any more.
+// Pebble must not see the error. A failed write of its log or its manifest makes it
+// call Fatalf. A log that it cannot close or create makes it panic with its locks
+// taken, which ends in an unlock of an unlocked mutex that no recover stops. And
+// without flushes a write waits for ever. Pebble's own wrappers (vfs.OnDiskFull,
+// vfs.WithDiskHealthChecks) report a full or slow disk, and still pass the error on.
+// So on a frozen disk every write succeeds: to existing files it is dropped, and new
+// files are in memory. These are few, since the store takes no more changes.
 //
-// Tables are the exception, since pebble copes with an error there by writing
-// the table again: one that was being written fails, so that it is not read as
-// if it were whole, and compactions, which could go on for long, all do.
+// Tables are the exception, since Pebble copes with an error there by writing the
+// table again. A write to a table that was begun before fails, so that nobody reads
+// it as complete, and so does every compaction, which could go on for long.
 type disk struct {
 	vfs.FS
-	memory  *vfs.MemFS // the files made since the freeze, by their last name
+	memory  *vfs.MemFS // the files created since the freeze, by base name
 	fsyncs  atomic.Int64
-	failed  atomic.Pointer[failure]
-	halted  atomic.Bool // pebble called Fatalf, and may hold its locks for ever
+	failed  atomic.Pointer[error]
+	halted  atomic.Bool // Pebble called Fatalf, and may never release its locks
 	onError func(error)
-	closing chan struct{} // closed when nothing is worth waiting for
+	closing chan struct{} // closed by Close
 }
 
-type failure struct{ err error }
-
-// slowly is how long it takes for a compaction to fail on a frozen disk: pebble
-// begins the next at once.
-const slowly = 100 * time.Millisecond
+// compactionPause is how long a compaction takes to fail on a frozen disk: Pebble
+// starts the next one at once.
+const compactionPause = 100 * time.Millisecond
 
 func newDisk(base vfs.FS, onError func(error)) *disk {
 	return &disk{FS: base, memory: vfs.NewMem(), onError: onError, closing: make(chan struct{})}
 }
 
-// failure is why the disk is frozen, or nil.
+// failure returns why the disk is frozen, or nil.
 func (d *disk) failure() error {
-	if f := d.failed.Load(); f != nil {
-		return f.err
+	if err := d.failed.Load(); err != nil {
+		return *err
 	}
 	return nil
 }
 
 func (d *disk) freeze(err error) {
-	if d.failed.CompareAndSwap(nil, &failure{err}) {
+	if d.failed.CompareAndSwap(nil, &err) {
 		d.onError(err)
 	}
 }
 
-// write does op, unless the disk is frozen, and freezes it when op fails.
+// write runs op unless the disk is frozen, and freezes the disk if op fails.
 func (d *disk) write(what, name string, op func() error) {
 	if d.failure() != nil {
 		return
@@ -70,22 +67,23 @@ func (d *disk) write(what, name string, op func() error) {
 	}
 }
 
-// create does op, which makes a file, or makes it in memory.
+// create runs op, which creates a file on disk. On a frozen disk it creates the
+// file in memory, unless a compaction asks.
 func (d *disk) create(name string, category vfs.DiskWriteCategory, op func() (vfs.File, error)) (vfs.File, error) {
-	var made vfs.File
+	var created vfs.File
 	d.write("create", name, func() error {
 		f, err := op()
 		if err == nil {
-			made = &diskFile{File: f, disk: d, name: name}
+			created = &diskFile{File: f, disk: d, name: name}
 		}
 		return err
 	})
 	switch {
-	case made != nil:
-		return made, nil
+	case created != nil:
+		return created, nil
 	case category == "pebble-compaction":
 		select {
-		case <-time.After(slowly):
+		case <-time.After(compactionPause):
 		case <-d.closing:
 		}
 		return nil, d.failure()
@@ -136,7 +134,7 @@ func (d *disk) Rename(oldname, newname string) error {
 	return nil
 }
 
-// Remove returns its error: a file too many harms nothing, and pebble copes.
+// Remove returns its error: Pebble copes with a file too many.
 func (d *disk) Remove(name string) error {
 	if d.failure() != nil {
 		_ = d.memory.Remove(filepath.Base(name))
@@ -145,14 +143,14 @@ func (d *disk) Remove(name string) error {
 	return d.FS.Remove(name)
 }
 
-// diskFile is a file on the disk that is open for writing, or a directory.
+// diskFile is a directory, or a file on disk that is open for writing.
 type diskFile struct {
 	vfs.File
 	disk *disk
 	name string
 }
 
-// write does op unless the disk is frozen. It returns an error only for tables.
+// write runs op unless the disk is frozen. It returns an error only for tables.
 func (f *diskFile) write(what string, op func() error) error {
 	f.disk.write(what, f.name, op)
 	if ext := filepath.Ext(f.name); ext == ".sst" || ext == ".blob" {
@@ -162,28 +160,26 @@ func (f *diskFile) write(what string, op func() error) error {
 }
 
 func (f *diskFile) Write(p []byte) (int, error) {
-	if err := f.write("write", func() error {
+	err := f.write("write", func() error {
 		_, err := f.File.Write(p)
 		return err
-	}); err != nil {
+	})
+	if err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-func (f *diskFile) Sync() error {
+func (f *diskFile) sync(op func() error) error {
 	return f.write("sync", func() error {
 		f.disk.fsyncs.Add(1)
-		return f.File.Sync()
+		return op()
 	})
 }
 
-func (f *diskFile) SyncData() error {
-	return f.write("sync", func() error {
-		f.disk.fsyncs.Add(1)
-		return f.File.SyncData()
-	})
-}
+func (f *diskFile) Sync() error { return f.sync(f.File.Sync) }
+
+func (f *diskFile) SyncData() error { return f.sync(f.File.SyncData) }
 
 func (f *diskFile) SyncTo(length int64) (full bool, err error) {
 	err = f.write("sync", func() (err error) {
@@ -196,7 +192,7 @@ func (f *diskFile) SyncTo(length int64) (full bool, err error) {
 	return full, err
 }
 
-// Preallocate is a hint: pebble ignores its error.
+// Preallocate returns nil on a frozen disk. Pebble ignores its error.
 func (f *diskFile) Preallocate(offset, length int64) error {
 	if f.disk.failure() != nil {
 		return nil
@@ -204,7 +200,7 @@ func (f *diskFile) Preallocate(offset, length int64) error {
 	return f.File.Preallocate(offset, length)
 }
 
-// Close always closes: a frozen disk keeps no file open.
+// Close closes the file on a frozen disk as well.
 func (f *diskFile) Close() error {
 	err := f.File.Close()
 	if err == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestFilter_HoldsWhatWasAdded_AndLittleElse(t *testing.T) {
+func TestFilter_ContainsWhatWasAdded_AndLittleElse(t *testing.T) {
 	t.Parallel()
 	seed := maphash.MakeSeed()
 	const n = 200_000
@@ -17,27 +17,27 @@ func TestFilter_HoldsWhatWasAdded_AndLittleElse(t *testing.T) {
 	}
 	wrong := 0
 	for i := range n {
-		require.True(t, f.mayHold(maphash.Comparable(seed, i)), i)
-		if f.mayHold(maphash.Comparable(seed, -1-i)) {
+		require.True(t, f.mayContain(maphash.Comparable(seed, i)), i)
+		if f.mayContain(maphash.Comparable(seed, -1-i)) {
 			wrong++
 		}
 	}
 	require.Less(t, wrong, n/50)
 }
 
-func TestFilter_ThatIsFull_TellsNothing(t *testing.T) {
+func TestFilter_Full_MayContainAnything(t *testing.T) {
 	t.Parallel()
-	f := &filter{parts: make([][]line, maxParts)}
+	f := &filter{parts: make([][]cacheLine, maxParts)}
 	for i := range f.parts {
-		f.parts[i] = make([]line, 1)
+		f.parts[i] = make([]cacheLine, 1)
 	}
-	f.room = 1
-	require.False(t, f.mayHold(1))
+	f.free = 1
+	require.False(t, f.mayContain(1))
 	f.add(2)
-	require.True(t, f.mayHold(1))
+	require.True(t, f.mayContain(1))
 	f.add(3)
 
 	var none *filter
 	none.add(1)
-	require.True(t, none.mayHold(1))
+	require.True(t, none.mayContain(1))
 }

@@ -13,9 +13,8 @@ import (
 	"sagabench/store"
 )
 
-// load reads the unfinished sagas and finds the buckets of the finished. A saga
-// that cannot be read stays where it is and holds up no other: it is logged, and
-// nobody can create another under its gid.
+// load reads the unfinished sagas, and finds the buckets of the finished ones. A
+// saga that cannot be read stays on disk and is logged. Its gid cannot be used again.
 func (s *Store) load(ctx context.Context) error {
 	err := s.scan(unfinishedKey, func(it *pebble.Iterator) error {
 		for valid := it.First(); valid; valid = it.Next() {
@@ -53,8 +52,8 @@ func (s *Store) load(ctx context.Context) error {
 	return s.scan(gidKey, s.loadBuckets)
 }
 
-// loadBuckets finds the buckets of the finished sagas, and fills their filters
-// until it has read as many gids as it may.
+// loadBuckets finds the buckets of the finished sagas, and fills their filters with
+// up to cfg.maxLoadedGIDs gids. A bucket whose gids it did not all read gets no filter.
 func (s *Store) loadBuckets(it *pebble.Iterator) error {
 	read := 0
 	for valid := it.First(); valid; read++ {
@@ -77,7 +76,7 @@ func (s *Store) loadBuckets(it *pebble.Iterator) error {
 	return nil
 }
 
-// scan runs f over the keys with the prefix.
+// scan calls f with an iterator over the keys with a prefix.
 func (s *Store) scan(prefix byte, f func(*pebble.Iterator) error) error {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{prefix}, UpperBound: []byte{prefix + 1}})
 	if err != nil {
@@ -86,11 +85,11 @@ func (s *Store) scan(prefix byte, f func(*pebble.Iterator) error) error {
 	return errors.Join(f(it), it.Error(), it.Close())
 }
 
-// readSaga reads the unfinished saga at it. Of one that cannot be read it returns
-// the gid, as far as that can be.
+// readSaga reads the unfinished saga at it. With an error it returns the gid, if that
+// can be read.
 func readSaga(it *pebble.Iterator) (*saga, error) {
 	if len(it.Key()) != idKeyBytes {
-		return new(saga), unreadableEntry(it.Key(), nil, errors.New("not a key of ours"))
+		return new(saga), unreadableEntry(it.Key(), nil, errors.New(unknownKey))
 	}
 	g := &saga{id: numberIn(it.Key())}
 	value, err := it.ValueAndErr()
@@ -100,7 +99,7 @@ func readSaga(it *pebble.Iterator) (*saga, error) {
 	gid, rec, err := splitEntry(bytes.Clone(value))
 	g.gid, g.rec = string(gid), rec
 	if err == nil && rec.status().Final() {
-		err = fmt.Errorf("it is unfinished, and its status %v", rec.status())
+		err = fmt.Errorf("its key is that of an unfinished saga, its status is %v", rec.status())
 	}
 	if err != nil {
 		return g, unreadableEntry(it.Key(), gid, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// logger takes pebble's messages.
+// logger receives Pebble's messages.
 type logger struct {
 	log  *slog.Logger
 	disk *disk
@@ -18,15 +18,16 @@ type logger struct {
 
 var _ pebble.Logger = (*logger)(nil)
 
-// fatal is what Fatalf panics with.
+// fatal is the value with which Fatalf panics.
 type fatal struct{ err error }
 
+// Infof implements pebble.Logger.
 func (l *logger) Infof(format string, args ...any) {
 	l.log.Debug("pebble: " + fmt.Sprintf(format, args...))
 }
 
-// Errorf is quiet once the disk is frozen: that was told, and what pebble tries
-// in vain since is no news.
+// Errorf implements pebble.Logger. Once the disk is frozen, which was logged,
+// further errors follow from that and are logged at debug level.
 func (l *logger) Errorf(format string, args ...any) {
 	level := slog.LevelError
 	if l.disk.failure() != nil {
@@ -35,12 +36,11 @@ func (l *logger) Errorf(format string, args ...any) {
 	l.log.Log(context.Background(), level, "pebble: "+fmt.Sprintf(format, args...))
 }
 
-// Fatalf must not return: pebble would go on with what it has just found to be
-// broken. Ending the process is not this package's to decide. So the disk is
-// frozen, which makes the store refuse all calls, and the goroutine goes no
-// further: one that a method of Store runs on unwinds to it and the method
-// answers the error; one of pebble's own is parked for good, with the locks it
-// holds.
+// Fatalf implements pebble.Logger. It must not return: Pebble would go on with
+// broken state. Nor may it end the process. So it freezes the disk, which makes the
+// store refuse all calls. A goroutine in a method of Store panics, and the method
+// returns the error. A goroutine of Pebble's own blocks for ever, with the locks
+// that it has.
 func (l *logger) Fatalf(format string, args ...any) {
 	message, _, _ := strings.Cut(fmt.Sprintf(format, args...), "\n")
 	err := fmt.Errorf("pebble cannot go on: %s", message)
@@ -52,9 +52,8 @@ func (l *logger) Fatalf(format string, args ...any) {
 	select {}
 }
 
-// events are those of pebble's that Infof and Errorf do not tell. What it does
-// not name goes nowhere; that a file is damaged is fatal by default, and here
-// an error of the call that reads it.
+// events logs what Infof and Errorf do not report. A damaged file is fatal to Pebble
+// by default; with this listener the call that reads the file returns an error.
 func (l *logger) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		DataCorruption:  func(info pebble.DataCorruptionInfo) { l.log.Error("pebble: a file is damaged", "what", info) },
@@ -62,14 +61,23 @@ func (l *logger) events() *pebble.EventListener {
 	}
 }
 
-// rescue turns the panic of Fatalf into an error.
-func (l *logger) rescue(err *error) {
-	switch r := recover().(type) {
+// rescue, deferred directly, turns the panic of Fatalf into an error.
+func rescue(err *error) {
+	if failed := fatalError(recover()); failed != nil {
+		*err = failed
+	}
+}
+
+// fatalError returns the error of a panic of Fatalf, and lets all other panics
+// continue.
+func fatalError(panicked any) error {
+	switch p := panicked.(type) {
 	case nil:
+		return nil
 	case fatal:
-		*err = r.err
+		return p.err
 	default:
-		panic(r)
+		panic(p)
 	}
 }
 

@@ -17,12 +17,12 @@ import (
 func (s *Store) Retention() time.Duration { return s.cfg.Retention }
 
 // Settings implements store.Store.
-func (s *Store) Settings(ctx context.Context) (store.Settings, error) {
+func (s *Store) Settings(ctx context.Context) (_ store.Settings, err error) {
 	if err := s.begin(ctx); err != nil {
 		return store.Settings{}, err
 	}
-	defer s.calls.Done()
-	defer s.mu.Unlock()
+	defer s.end(&err)
+	s.mu.Unlock()
 	durability := store.D2
 	if s.cfg.Sync {
 		durability = store.D3
@@ -43,7 +43,7 @@ func (s *Store) Settings(ctx context.Context) (store.Settings, error) {
 	return settings.WithFileSystem(disk, filesystem.InMemory(disk)), nil
 }
 
-// version is that of the pebble module in this binary.
+// version returns the version of the Pebble module in this binary.
 func version() string {
 	const module = "github.com/cockroachdb/pebble/v2"
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -56,8 +56,8 @@ func version() string {
 	return "v2, unknown"
 }
 
-// Counters implements store.CounterSource. Fsyncs are those of the log, of tables
-// and of directories.
+// Counters implements store.CounterSource. Fsyncs counts those of the log, of tables and
+// of directories.
 func (s *Store) Counters() store.Counters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,35 +65,19 @@ func (s *Store) Counters() store.Counters {
 }
 
 // Wipe implements store.Wiper.
-func (s *Store) Wipe(ctx context.Context) (err error) {
-	if err := s.begin(ctx); err != nil {
-		return err
-	}
-	defer s.calls.Done()
-	defer s.log.rescue(&err)
-
-	b := s.db.NewBatch()
-	defer func() { _ = b.Close() }()
-	sent, err := s.wipe(b)
-	if err == nil {
-		err = s.settle(b, sent)
-	}
+func (s *Store) Wipe(ctx context.Context) error {
+	err := s.write(ctx, func(b *pebble.Batch) {
+		for _, prefix := range []byte{unfinishedKey, finishedKey, gidKey, bodyKey} {
+			_ = b.DeleteRange([]byte{prefix}, []byte{prefix + 1}, nil)
+		}
+		clear(s.sagas)
+		clear(s.unreadable)
+		s.due = nil
+		s.buckets = nil
+		s.beginBucket(s.now())
+	})
 	if err != nil {
 		return fmt.Errorf("wipe: %w", err)
 	}
 	return nil
-}
-
-// wipe is the part of Wipe that holds s.mu, which it releases.
-func (s *Store) wipe(b *pebble.Batch) (*commit, error) {
-	defer s.mu.Unlock()
-	for _, prefix := range []byte{unfinishedKey, finishedKey, gidKey, bodyKey} {
-		_ = b.DeleteRange([]byte{prefix}, []byte{prefix + 1}, nil)
-	}
-	clear(s.sagas)
-	clear(s.unreadable)
-	s.due = nil
-	s.buckets = nil
-	s.beginBucket(s.now())
-	return s.send(b)
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Open opens the store in cfg.Dir, or makes one. It reads all unfinished sagas
-// into memory, and the gids of up to 4 million finished ones. Its errors wrap
-// store.ErrInUse when another Store, of this process or another, has the
-// directory, and store.ErrUnsafe when the directory holds something else than a
-// store that this version can read.
+// Open opens the store in cfg.Dir, or creates one. It reads all unfinished sagas
+// into memory, and the gids of up to 4 million finished ones. It returns
+// store.ErrInUse if another Store, of this process or another, uses the directory,
+// and store.ErrUnsafe if the directory contains anything but a store that this
+// version can read.
 func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -24,11 +24,10 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 		return nil, err
 	}
 	s := &Store{
-		cfg:   cfg,
-		stop:  make(chan struct{}),
-		sagas: make(map[string]*saga),
-		seed:  maphash.MakeSeed(),
-
+		cfg:        cfg,
+		stop:       make(chan struct{}),
+		sagas:      make(map[string]*saga),
+		seed:       maphash.MakeSeed(),
 		unreadable: make(map[string]error),
 	}
 	s.disk = newDisk(cfg.fs, func(err error) {
@@ -46,15 +45,15 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	return s, nil
 }
 
-// openDB opens what the locked directory holds.
+// openDB opens the database in the locked directory, and loads the sagas.
 func (s *Store) openDB(ctx context.Context) (err error) {
-	defer s.log.rescue(&err)
+	defer rescue(&err)
 	if err := s.checkFormat(); err != nil {
 		return err
 	}
 	s.db, err = pebble.Open(s.cfg.Dir, s.options())
 	if err == nil {
-		// A frozen disk makes pebble believe that it could open.
+		// On a frozen disk pebble.Open succeeds.
 		err = s.disk.failure()
 	}
 	if err == nil {
@@ -63,7 +62,7 @@ func (s *Store) openDB(ctx context.Context) (err error) {
 	return err
 }
 
-// shut ends the calls under way and the sweeper, then the database.
+// shut waits for the calls in progress and the background, then closes the database.
 func (s *Store) shut() error {
 	s.mu.Lock()
 	s.closed = true
@@ -76,10 +75,10 @@ func (s *Store) shut() error {
 	return nil
 }
 
-// release gives up what Open took. A halted pebble cannot be closed and keeps
-// the directory until the process ends.
+// release closes the database and unlocks the directory. A halted Pebble cannot
+// be closed, and locks the directory until the process ends.
 func (s *Store) release() (err error) {
-	defer s.log.rescue(&err)
+	defer rescue(&err)
 	close(s.disk.closing)
 	if s.disk.halted.Load() {
 		return nil

@@ -89,7 +89,7 @@ func TestOpen_Refuses(t *testing.T) {
 				db, err := pebble.Open(cfg.Dir, &pebble.Options{Logger: &logger{log: slog.New(slog.DiscardHandler)}})
 				require.NoError(t, err)
 				require.NoError(t, db.Close())
-			}, store.ErrUnsafe, "no pebble store of ours",
+			}, store.ErrUnsafe, "no store of sagas",
 		},
 		"another layout": {
 			func(t *testing.T, cfg *Config) {

@@ -12,11 +12,11 @@ import (
 )
 
 // pageScan is how many records List reads at most for one page, so that a query
-// which matches nothing returns to its caller now and then.
+// with few matches returns now and then.
 const pageScan = 10_000
 
-// Get implements store.Store. Like List it answers once all it has seen is on
-// disk, so nobody acts on what a crash could undo.
+// Get implements store.Store. Like List it returns once all it has seen is on disk,
+// so nobody acts on what a crash could undo.
 func (s *Store) Get(ctx context.Context, gid string) (r store.Record, err error) {
 	if err := store.CheckGID(gid); err != nil {
 		return store.Record{}, err
@@ -24,43 +24,42 @@ func (s *Store) Get(ctx context.Context, gid string) (r store.Record, err error)
 	if err := s.begin(ctx); err != nil {
 		return store.Record{}, err
 	}
-	defer s.calls.Done()
-	defer s.log.rescue(&err)
+	defer s.end(&err)
 
 	r, found, buckets, last, err := s.getUnfinished(gid)
 	if err == nil && !found {
-		l := lookup{s: s}
+		l := lookup{s: s, now: s.now()}
 		defer l.close()
 		var rec record
-		if rec, found, err = l.find(buckets, gid, s.now()); found {
+		if rec, found, err = l.find(buckets, gid); found {
 			r = rec.complete(gid, nil)
 		}
 	}
 	if err == nil {
 		err = s.wait(last)
 	}
-	switch {
-	case err != nil:
+	if err == nil && !found {
+		err = store.ErrNotFound
+	}
+	if err != nil {
 		return store.Record{}, fmt.Errorf("get %s: %w", gid, err)
-	case !found:
-		return store.Record{}, fmt.Errorf("get %s: %w", gid, store.ErrNotFound)
 	}
 	return r, nil
 }
 
-// getUnfinished is the part of Get that holds s.mu, which it releases. Unless
-// the saga was found, buckets are where to look on.
+// getUnfinished is the part of Get for which s.mu is locked; it unlocks it. If the
+// saga is not found, it may be a finished one in these buckets.
 func (s *Store) getUnfinished(gid string) (r store.Record, found bool, buckets []int64, last *commit, err error) {
 	defer s.mu.Unlock()
 	g, found := s.sagas[gid]
 	if !found {
-		return store.Record{}, false, s.mayHold(gid), s.last, s.unreadable[gid]
+		return store.Record{}, false, s.bucketsOf(gid), s.last, s.unreadable[gid]
 	}
-	body, err := s.longBody(g)
+	body, err := longBody(s.db, g.id, g.rec)
 	return g.rec.complete(gid, body), true, nil, s.last, err
 }
 
-// List implements store.Store: the unfinished sagas first, then the finished
+// List implements store.Store: the unfinished sagas first, then the finished ones
 // in about the order of their end.
 func (s *Store) List(ctx context.Context, query store.Query) (page store.Page, err error) {
 	query, err = query.Check()
@@ -76,8 +75,7 @@ func (s *Store) List(ctx context.Context, query store.Query) (page store.Page, e
 	if err := s.begin(ctx); err != nil {
 		return store.Page{}, err
 	}
-	defer s.calls.Done()
-	defer s.log.rescue(&err)
+	defer s.end(&err)
 
 	snapshot, last := s.db.NewSnapshot(), s.last
 	s.mu.Unlock()
@@ -92,7 +90,7 @@ func (s *Store) List(ctx context.Context, query store.Query) (page store.Page, e
 	return page, nil
 }
 
-// page reads what comes behind the key after.
+// page reads the page that follows the key after.
 func (s *Store) page(ctx context.Context, from *pebble.Snapshot, query store.Query, after []byte) (page store.Page, err error) {
 	bounds := &pebble.IterOptions{LowerBound: []byte{unfinishedKey}, UpperBound: []byte{finishedKey + 1}}
 	switch {
@@ -111,8 +109,7 @@ func (s *Store) page(ctx context.Context, from *pebble.Snapshot, query store.Que
 	size := 0
 	valid := it.First()
 	if after != nil {
-		// The cursor's key with a zero byte is the first that can follow it.
-		valid = it.SeekGE(append(after, 0))
+		valid = it.SeekGE(append(after, 0)) // the first key that can follow it
 	}
 	for scanned := 0; valid; valid = it.Next() {
 		if err := ctx.Err(); err != nil {
@@ -124,12 +121,12 @@ func (s *Store) page(ctx context.Context, from *pebble.Snapshot, query store.Que
 		}
 		scanned++
 		after = append(after[:0], it.Key()...)
-		r, keep, err := s.listed(from, it, query, page.Now)
+		r, matches, err := s.readMatching(from, it, query, page.Now)
 		switch {
-		case errors.Is(err, store.ErrUnreadable): // which is for Verify to tell
+		case errors.Is(err, store.ErrUnreadable): // left to Verify to report
 		case err != nil:
 			return store.Page{}, err
-		case keep:
+		case matches:
 			size += len(r.Body) + len(r.Note)
 			page.Records = append(page.Records, r)
 		}
@@ -137,8 +134,8 @@ func (s *Store) page(ctx context.Context, from *pebble.Snapshot, query store.Que
 	return page, it.Error()
 }
 
-// listed is the saga at it, and whether the query asks for it.
-func (s *Store) listed(from *pebble.Snapshot, it *pebble.Iterator, query store.Query, now time.Time) (r store.Record, keep bool, err error) {
+// readMatching reads the saga at it, and reports whether it matches the query.
+func (s *Store) readMatching(from *pebble.Snapshot, it *pebble.Iterator, query store.Query, now time.Time) (r store.Record, matches bool, err error) {
 	value, err := it.ValueAndErr()
 	if err != nil {
 		return r, false, err
@@ -147,27 +144,19 @@ func (s *Store) listed(from *pebble.Snapshot, it *pebble.Iterator, query store.Q
 	if err != nil {
 		return r, false, unreadableEntry(it.Key(), gid, err)
 	}
-	if rec.status().Final() && s.expired(rec, now) {
+	if rec.status().Final() && s.expired(rec, now) || !query.Matches(rec.decode(string(gid))) {
 		return r, false, nil
 	}
-	if r = rec.decode(string(gid)); !query.Matches(r) {
-		return r, false, nil
-	}
-	var body []byte
-	if _, inline := rec.body(); !inline {
-		if body, err = readBody(from, numberIn(it.Key()), rec); err != nil {
-			return r, false, fmt.Errorf("%s: %w", gid, err)
-		}
-	}
-	return rec.complete(string(gid), body), true, nil
+	body, err := longBody(from, numberIn(it.Key()), rec)
+	return rec.complete(string(gid), body), err == nil, err
 }
 
 // Stats implements store.Store. OldestAge is exact.
-func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
+func (s *Store) Stats(ctx context.Context) (_ store.Stats, err error) {
 	if err := s.begin(ctx); err != nil {
 		return store.Stats{}, err
 	}
-	defer s.calls.Done()
+	defer s.end(&err)
 	defer s.mu.Unlock()
 	now := s.now().UnixMilli()
 	stats := store.Stats{Unfinished: int64(len(s.due))}

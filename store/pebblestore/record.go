@@ -9,13 +9,13 @@ import (
 	"sagabench/store"
 )
 
-// record is a saga as it is kept, in memory and on disk alike, without its gid:
-// a header of fixed width, then marks, note and body. A transition changes it
-// in place, so that writing it again costs one copy and no encoding.
+// record is a saga without its gid, encoded the same way in memory and on disk: a
+// header of fixed width, then marks, note and body. A transition changes it in place,
+// so writing it again costs one copy and no encoding.
 type record []byte
 
-// Where the parts of a record begin. Numbers are big-endian, times are
-// milliseconds since 1970, the owner is padded with zero bytes.
+// Offsets of the parts of a record. Numbers are big-endian, times are milliseconds
+// since 1970, the owner is padded with zero bytes.
 const (
 	statusAt  = 0
 	epochAt   = statusAt + 1
@@ -29,12 +29,13 @@ const (
 	marksAt   = bodyLenAt + 4
 )
 
-// maxInlineBody is the longest body, in bytes, that is part of an unfinished
-// saga's record, which is held in memory and written with every change. A
-// longer one is written once, under a key of its own, and not held in memory.
-// Measured as in options.go, a saga with a body of 300 bytes costs 6.5 µs this
-// way and 8.3 the other; 1,000: 10.4 and 11.4; 2,000: 15.7 and 16.1; 4,000: 26.9
-// and 23.9.
+// maxInlineBody is the longest body, in bytes, in the record of an unfinished saga,
+// which is in memory and written with every change. A longer body is written once,
+// under its own key, and not kept in memory. Measured as in options.go, in µs a saga:
+//
+//	body, bytes     300  1,000  2,000  4,000
+//	in the record   6.5   10.4   15.7   26.9
+//	its own key     8.3   11.4   16.1   23.9
 const maxInlineBody = 1024
 
 func newRecord(c *store.Create, created, due int64) record {
@@ -55,7 +56,7 @@ func newRecord(c *store.Create, created, due int64) record {
 	return append(r, body...)
 }
 
-// checkRecord says why bytes read from the disk are not a record.
+// checkRecord returns why bytes read from disk are not a record, or nil.
 func checkRecord(r record) error {
 	switch {
 	case len(r) < marksAt:
@@ -63,7 +64,7 @@ func checkRecord(r record) error {
 	case !r.status().Valid():
 		return fmt.Errorf("a record of unknown status %q", r[statusAt])
 	case len(r) != r.end() && len(r) != r.end()+r.bodyLen():
-		return fmt.Errorf("a record of %d bytes that should have %d", len(r), r.end()+r.bodyLen())
+		return fmt.Errorf("a record of %d bytes, want %d", len(r), r.end()+r.bodyLen())
 	}
 	return nil
 }
@@ -78,12 +79,12 @@ func (r record) bodyLen() int         { return int(binary.BigEndian.Uint32(r[bod
 func (r record) marks() []byte        { return r[marksAt : marksAt+2*r.steps()] }
 func (r record) note() []byte         { return r[marksAt+2*r.steps() : r.end()] }
 
-// end is where the note ends and an inline body begins.
+// end is the offset at which the note ends and an inline body begins.
 func (r record) end() int {
 	return marksAt + 2*r.steps() + int(binary.BigEndian.Uint16(r[noteLenAt:]))
 }
 
-// body is the inline body; inline is false when the body has its own key.
+// body returns the inline body; inline is false if the body has its own key.
 func (r record) body() (body []byte, inline bool) {
 	body = r[r.end():]
 	return body, len(body) == r.bodyLen()
@@ -97,7 +98,7 @@ func (r record) setOwner(owner string) {
 	clear(r[ownerAt+copy(r[ownerAt:createdAt], owner) : createdAt])
 }
 
-// withNote is a copy of r with another note.
+// withNote returns a copy of r with another note.
 func (r record) withNote(note string) record {
 	head, body := r[:marksAt+2*r.steps()], r[r.end():]
 	changed := make(record, 0, len(head)+len(note)+len(body))
@@ -108,7 +109,7 @@ func (r record) withNote(note string) record {
 	return changed
 }
 
-// decode is r as the contract has it, less its body. It shares nothing with r.
+// decode returns the contract's record without its body. It shares nothing with r.
 func (r record) decode(gid string) store.Record {
 	return store.Record{
 		GID:     gid,
@@ -123,8 +124,7 @@ func (r record) decode(gid string) store.Record {
 	}
 }
 
-// complete is r as the contract has it. Body is used where it is not in the
-// record.
+// complete returns the contract's record. body is for a record without its own.
 func (r record) complete(gid string, body []byte) store.Record {
 	decoded := r.decode(gid)
 	if inline, ok := r.body(); ok {
@@ -141,8 +141,7 @@ func fromMillis(millis int64) time.Time {
 	return time.UnixMilli(millis).UTC()
 }
 
-// dueAfter is the time that is d from now: never early, and at once for a d
-// that is not positive.
+// dueAfter returns the time d from now in milliseconds, rounded up. A negative d is 0.
 func dueAfter(now time.Time, d time.Duration) int64 {
 	due := now.Add(max(d, 0))
 	millis := due.UnixMilli()

@@ -2,7 +2,6 @@ package pebblestore
 
 import (
 	"context"
-	"errors"
 	"hash/maphash"
 	"slices"
 	"time"
@@ -10,17 +9,17 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// bucketWidth is for how long one bucket takes up finished sagas.
+// bucketWidth is for how long sagas that end go into the same bucket.
 func (c Config) bucketWidth() time.Duration { return max(c.Retention/2, time.Second) }
 
-// bucket is what ended from its start, in milliseconds since 1970, to the start
-// of the next. The ids of its sagas are a range of their own.
+// bucket is the sagas that ended from its start, in milliseconds since 1970, to the
+// start of the next. Their ids are a range of their own.
 type bucket struct {
 	start int64
 	gids  *filter
 }
 
-// current is the bucket of the sagas that end now; s.mu is held.
+// current returns the bucket of the sagas that end now; s.mu is held.
 func (s *Store) current(now time.Time) bucket {
 	if last := s.buckets[len(s.buckets)-1]; now.UnixMilli() < last.start+s.cfg.bucketWidth().Milliseconds() {
 		return last
@@ -35,49 +34,38 @@ func (s *Store) beginBucket(now time.Time) bucket {
 	return b
 }
 
-// mayHold lists the buckets that may hold a gid, the newest first: nearly
-// always none. s.mu is held.
-func (s *Store) mayHold(gid string) (starts []int64) {
+// bucketsOf returns the starts of the buckets that may contain a gid, the newest
+// first: nearly always none. s.mu is held.
+func (s *Store) bucketsOf(gid string) (starts []int64) {
 	hash := maphash.String(s.seed, gid)
 	for _, b := range slices.Backward(s.buckets) {
-		if b.gids.mayHold(hash) {
+		if b.gids.mayContain(hash) {
 			starts = append(starts, b.start)
 		}
 	}
 	return starts
 }
 
-// sweep drops the buckets that hold nothing but expired sagas: those whose
-// successor began a retention ago. Each is two range tombstones, which pebble
-// turns into deleted files, so it costs the same however much it drops.
-func (s *Store) sweep(ctx context.Context) (err error) {
-	if err := s.begin(ctx); err != nil {
-		return err
-	}
-	defer s.calls.Done()
-	defer s.log.rescue(&err)
-	defer s.mu.Unlock()
-	now := s.now()
-	if !s.buckets[len(s.buckets)-1].gids.empty() {
-		s.current(now)
-	}
-	for len(s.buckets) > 1 && s.buckets[1].start+s.cfg.Retention.Milliseconds() <= now.UnixMilli() {
-		if err := s.drop(s.buckets[0], s.buckets[1].start); err != nil {
-			return err
-		}
-		s.buckets = s.buckets[1:]
-	}
-	return nil
+// expired reports whether a finished saga's retention has passed.
+func (s *Store) expired(rec record, now time.Time) bool {
+	return rec.time(updatedAt)+s.cfg.Retention.Milliseconds() <= now.UnixMilli()
 }
 
-// drop deletes what is in a bucket, if anything is.
-func (s *Store) drop(old bucket, next int64) error {
-	if old.gids.empty() {
-		return nil
-	}
-	b := s.db.NewBatch()
-	_ = b.DeleteRange(appendBucket(nil, old.start), appendBucket(nil, next), nil)
-	_ = b.DeleteRange(appendID(nil, finishedKey, firstID(old.start)), appendID(nil, finishedKey, firstID(next)), nil)
-	// No sync: what comes back after a crash is expired still.
-	return errors.Join(s.db.Apply(b, pebble.NoSync), b.Close())
+// sweep drops the buckets in which every saga has expired: those whose successor
+// began a retention ago. A bucket is two range tombstones, which Pebble turns into
+// deleted files, so the cost does not depend on the number of sagas.
+func (s *Store) sweep(ctx context.Context) error {
+	return s.write(ctx, func(b *pebble.Batch) {
+		now := s.now()
+		if !s.buckets[len(s.buckets)-1].gids.empty() {
+			s.current(now)
+		}
+		for len(s.buckets) > 1 && s.buckets[1].start+s.cfg.Retention.Milliseconds() <= now.UnixMilli() {
+			if old, next := s.buckets[0].start, s.buckets[1].start; !s.buckets[0].gids.empty() {
+				_ = b.DeleteRange(appendBucket(nil, old), appendBucket(nil, next), nil)
+				_ = b.DeleteRange(appendID(nil, finishedKey, firstID(old)), appendID(nil, finishedKey, firstID(next)), nil)
+			}
+			s.buckets = s.buckets[1:]
+		}
+	})
 }

@@ -2,6 +2,7 @@ package pebblestore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"sync"
@@ -12,32 +13,34 @@ import (
 	"sagabench/store"
 )
 
-// Store is a [store.Store] in a directory. Open makes one.
+// Store is a [store.Store] in a directory. Open returns one.
 type Store struct {
 	cfg   Config
 	disk  *disk
 	lock  *pebble.Lock
 	db    *pebble.DB
 	log   *logger
-	calls sync.WaitGroup // calls under way, and the sweeper
+	calls sync.WaitGroup // calls in progress, and background
 	stop  chan struct{}  // closed by Close
-	close func() error   // what Close does, once
+	close func() error   // the work of Close, done once
 
-	mu       sync.Mutex
-	closed   bool
-	sagas    map[string]*saga // every unfinished saga
-	due      dueHeap          // the same, soonest due first
-	buckets  []bucket         // of finished sagas, oldest first; the last takes up those that end
-	seed     maphash.Seed     // of the buckets' filters
-	lastID   uint64
-	last     *commit // the latest that was sent to the disk; nil: none, or no waiting
-	commits  int64
-	synced   int64  // commits when syncLog last ran
-	key      []byte // scratch
-	newMarks []byte // scratch
-	kept     []kept // scratch
+	mu      sync.Mutex
+	closed  bool
+	sagas   map[string]*saga // every unfinished saga, by gid
+	due     dueHeap          // the same sagas, soonest due first
+	buckets []bucket         // of finished sagas, oldest first; a saga that ends goes into the last
+	seed    maphash.Seed     // of the buckets' filters
+	lastID  uint64
+	last    *commit // the latest one sent to Pebble; nil if there is none, or without Sync
+	commits int64
+	synced  int64 // commits at the last syncLog
 
 	unreadable map[string]error // unfinished sagas on disk that Open could not read, by gid
+
+	// Scratch space of Apply.
+	key      []byte
+	newMarks []byte
+	ended    []endedSaga
 }
 
 var (
@@ -55,23 +58,23 @@ type saga struct {
 	pos int // in the due heap
 }
 
-// commit is one write on its way to the disk.
+// commit is one batch on its way to the disk.
 type commit struct {
-	done chan struct{} // closed when it, and so all before it, is there
+	done chan struct{} // closed when it and all before it are on disk
 }
 
-// begin starts a call, which must call s.calls.Done when it ends. It returns
-// with s.mu held, unless there is an error.
+// begin starts a call. Unless it returns an error, s.mu is locked and the caller
+// must defer end.
 func (s *Store) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	s.mu.Lock()
+	err := s.failure()
 	if s.closed {
-		s.mu.Unlock()
-		return store.ErrClosed
+		err = store.ErrClosed
 	}
-	if err := s.failure(); err != nil {
+	if err != nil {
 		s.mu.Unlock()
 		return err
 	}
@@ -79,7 +82,16 @@ func (s *Store) begin(ctx context.Context) error {
 	return nil
 }
 
-// failure is why the store answers nothing any more, or nil.
+// end ends a call. Defer it directly: like rescue it turns a failure of Pebble
+// into the call's error.
+func (s *Store) end(err *error) {
+	defer s.calls.Done()
+	if failed := fatalError(recover()); failed != nil {
+		*err = failed
+	}
+}
+
+// failure returns why the store has stopped, or nil.
 func (s *Store) failure() error {
 	err := s.disk.failure()
 	if err == nil {
@@ -89,13 +101,37 @@ func (s *Store) failure() error {
 		s.cfg.Dir, err)
 }
 
-// send hands what b holds to pebble; s.mu is held. The changes are seen by
-// those who read from now on, so nobody answers from what was read before
-// having waited for the commit that was s.last then. It returns nil when there
-// is nothing to wait for.
-func (s *Store) send(b *pebble.Batch) (sent *commit, err error) {
+// write runs build with s.mu locked, writes the batch that build fills, and waits
+// until it is on disk. If the batch is empty, write waits for what build saw.
+func (s *Store) write(ctx context.Context, build func(b *pebble.Batch)) (err error) {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.end(&err)
+	b := s.db.NewBatch()
+	defer func() { _ = b.Close() }()
+	sent, last, err := s.send(b, build)
+	if err != nil {
+		return err
+	}
+	if sent == nil {
+		return s.wait(last)
+	}
+	if err := b.SyncWait(); err != nil {
+		s.disk.freeze(err)
+	}
+	close(sent.done)
+	return s.failure()
+}
+
+// send hands the batch that build fills to Pebble, and unlocks s.mu. From then on
+// readers see its changes. So a reader must wait for the commit that was s.last
+// when it read. sent is nil if there is nothing to wait for.
+func (s *Store) send(b *pebble.Batch, build func(b *pebble.Batch)) (sent, last *commit, err error) {
+	defer s.mu.Unlock()
+	build(b)
 	if b.Empty() {
-		return nil, nil
+		return nil, s.last, nil
 	}
 	if s.cfg.Sync {
 		sent = &commit{done: make(chan struct{})}
@@ -105,25 +141,14 @@ func (s *Store) send(b *pebble.Batch) (sent *commit, err error) {
 	}
 	if err != nil { // memory is ahead of the disk now
 		s.disk.freeze(err)
-		return nil, s.failure()
+		return nil, nil, s.failure()
 	}
 	s.commits++
 	s.last = sent
-	return sent, nil
+	return sent, nil, nil
 }
 
-// settle waits until b, which was sent as sent, is on disk.
-func (s *Store) settle(b *pebble.Batch, sent *commit) error {
-	if sent != nil {
-		if err := b.SyncWait(); err != nil {
-			s.disk.freeze(err)
-		}
-		close(sent.done)
-	}
-	return s.failure()
-}
-
-// wait waits until what was sent by others is on disk.
+// wait waits until the commit is on disk; nil is no commit.
 func (s *Store) wait(last *commit) error {
 	if last != nil {
 		<-last.done
@@ -132,6 +157,55 @@ func (s *Store) wait(last *commit) error {
 }
 
 func (s *Store) now() time.Time { return s.cfg.Now() }
+
+// syncEvery is how often a store without Sync syncs its log. Pebble keeps the last
+// 32 KiB of the log in memory until more is written, so the death of the process
+// alone would lose them.
+const syncEvery = time.Second
+
+// background sweeps and syncs until the store is closed or has failed.
+func (s *Store) background() {
+	sweep := time.NewTicker(min(s.cfg.bucketWidth(), time.Minute))
+	defer sweep.Stop()
+	sync := time.NewTicker(syncEvery)
+	defer sync.Stop()
+	if s.cfg.Sync {
+		sync.Stop()
+	}
+	for {
+		var err error
+		select {
+		case <-s.stop:
+			return
+		case <-sweep.C:
+			err = s.sweep(context.Background())
+		case <-sync.C:
+			err = s.syncLog(context.Background())
+		}
+		if errors.Is(err, store.ErrClosed) {
+			return
+		}
+		if err != nil {
+			s.cfg.Log.Error("the pebble store stops its background work", "err", err)
+			return
+		}
+	}
+}
+
+// syncLog syncs the log if something was written since the last time.
+func (s *Store) syncLog(ctx context.Context) (err error) {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.end(&err)
+	clean := s.synced == s.commits
+	s.synced = s.commits
+	s.mu.Unlock()
+	if clean {
+		return nil
+	}
+	return s.db.LogData(nil, pebble.Sync)
+}
 
 // Close implements store.Store.
 func (s *Store) Close() error { return s.close() }

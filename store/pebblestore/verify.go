@@ -8,23 +8,25 @@ import (
 	"fmt"
 )
 
-// Verify implements store.Verifier: it compares what is on disk with what is
-// in memory. All other calls wait for it.
+const unknownKey = "not a key of this store"
+
+// Verify implements store.Verifier: it compares what is on disk with what is in
+// memory. All other calls wait for it.
 func (s *Store) Verify(ctx context.Context) (findings []string, err error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
-	defer s.calls.Done()
-	defer s.log.rescue(&err)
+	defer s.end(&err)
 	defer s.mu.Unlock()
+	add := func(format string, args ...any) { findings = append(findings, fmt.Sprintf(format, args...)) }
 
 	for i, g := range s.due {
 		if g.pos != i || s.sagas[g.gid] != g || s.due.Less(i, max(i-1, 0)/2) {
-			findings = append(findings, fmt.Sprintf("%s: misplaced in the due index", g.gid))
+			add("%s: misplaced in the due index", g.gid)
 		}
 	}
 	if len(s.due) != len(s.sagas) {
-		findings = append(findings, fmt.Sprintf("the due index holds %d sagas of %d", len(s.due), len(s.sagas)))
+		add("the due index contains %d sagas of %d", len(s.due), len(s.sagas))
 	}
 	it, err := s.db.NewIter(nil)
 	if err != nil {
@@ -40,107 +42,106 @@ func (s *Store) Verify(ctx context.Context) (findings []string, err error) {
 		if it.Key()[0] == unfinishedKey {
 			unfinished++
 		}
-		if wrong := s.verify(it.Key(), value); wrong != "" {
-			findings = append(findings, fmt.Sprintf("key %q: %s", it.Key(), wrong))
+		if wrong := s.verify(it.Key(), value); wrong != nil {
+			add("key %q: %v", it.Key(), wrong)
 		}
 	}
 	if unfinished != len(s.sagas) {
-		findings = append(findings, fmt.Sprintf("%d unfinished sagas are on disk, %d in memory", unfinished, len(s.sagas)))
+		add("%d unfinished sagas are on disk, %d in memory", unfinished, len(s.sagas))
 	}
 	return findings, it.Error()
 }
 
-// verify says what is wrong with one key and its value, if anything is.
-func (s *Store) verify(key, value []byte) string {
+// verify returns what is wrong with one key and its value, or nil.
+func (s *Store) verify(key, value []byte) error {
 	if len(key) < idKeyBytes {
-		return "not a key of ours"
+		return errors.New(unknownKey)
 	}
-	switch key[0] {
+	switch id := numberIn(key); key[0] {
 	case unfinishedKey:
-		return s.verifyUnfinished(numberIn(key), value)
+		return s.verifyUnfinished(id, value)
 	case finishedKey:
-		return s.verifyFinished(numberIn(key), value)
+		return s.verifyFinished(id, value)
 	case gidKey:
-		return s.verifyGID(int64(numberIn(key)), string(key[bucketKeyBytes:]), value)
+		return s.verifyIndex(int64(id), key[bucketKeyBytes:], value)
 	case bodyKey:
-		return s.verifyBody(numberIn(key))
+		return s.verifyBody(id)
 	default:
-		return "not a key of ours"
+		return errors.New(unknownKey)
 	}
 }
 
-func (s *Store) verifyUnfinished(id uint64, value []byte) string {
+func (s *Store) verifyUnfinished(id uint64, value []byte) error {
 	gid, rec, err := splitEntry(value)
 	if err != nil {
-		return fmt.Sprintf("%s: %v", gid, err)
+		return fmt.Errorf("%s: %w", gid, err)
 	}
 	g := s.sagas[string(gid)]
 	switch {
 	case g == nil || g.id != id:
-		return fmt.Sprintf("%s is unfinished, and not in the due index", gid)
+		return fmt.Errorf("%s is unfinished, and not in the due index", gid)
 	case !bytes.Equal(g.rec, rec):
-		return fmt.Sprintf("%s is not the same on disk and in memory", gid)
+		return fmt.Errorf("%s differs on disk and in memory", gid)
 	case rec.status().Final() || rec.due() == 0:
-		return fmt.Sprintf("%s is unfinished, and %v, due %d", gid, rec.status(), rec.due())
+		return fmt.Errorf("%s is unfinished, and %v, due %d", gid, rec.status(), rec.due())
 	}
-	if _, err := s.longBody(g); err != nil {
-		return fmt.Sprintf("%s: %v", gid, err)
+	if _, err := longBody(s.db, id, rec); err != nil {
+		return fmt.Errorf("%s: %w", gid, err)
 	}
-	return ""
+	return nil
 }
 
-func (s *Store) verifyFinished(id uint64, value []byte) string {
+func (s *Store) verifyFinished(id uint64, value []byte) error {
 	gid, rec, err := splitEntry(value)
 	if err != nil {
-		return fmt.Sprintf("%s: %v", gid, err)
+		return fmt.Errorf("%s: %w", gid, err)
 	}
 	_, inline := rec.body()
 	switch {
 	case !rec.status().Final() || rec.due() != 0 || !inline:
-		return fmt.Sprintf("%s is finished, and %v, due %d, with its body: %t", gid, rec.status(), rec.due(), inline)
+		return fmt.Errorf("%s is finished, and %v, due %d, with its body: %t", gid, rec.status(), rec.due(), inline)
 	case id < firstID(s.buckets[0].start):
-		return fmt.Sprintf("%s is older than the oldest bucket", gid)
+		return fmt.Errorf("%s is older than the oldest bucket", gid)
 	case s.expired(rec, s.now()):
-		return ""
+		return nil
 	case s.sagas[string(gid)] != nil:
-		return fmt.Sprintf("%s is finished and unfinished", gid)
+		return fmt.Errorf("%s is finished and unfinished", gid)
 	}
-	l := lookup{s: s}
+	l := lookup{s: s, now: s.now()}
 	defer l.close()
-	if indexed, found, err := l.find(s.mayHold(string(gid)), string(gid), s.now()); err != nil {
-		return err.Error()
+	if indexed, found, err := l.find(s.bucketsOf(string(gid)), string(gid)); err != nil {
+		return err
 	} else if !found || !bytes.Equal(indexed, rec) {
-		return fmt.Sprintf("%s is finished, and not found by its gid", gid)
+		return fmt.Errorf("%s is finished, and not found by its gid", gid)
 	}
-	return ""
+	return nil
 }
 
-func (s *Store) verifyGID(bucket int64, gid string, value []byte) string {
+func (s *Store) verifyIndex(bucket int64, gid, value []byte) error {
 	if len(value) != 8 {
-		return fmt.Sprintf("%s has an id of %d bytes", gid, len(value))
+		return fmt.Errorf("%s has an id of %d bytes", gid, len(value))
 	}
 	id := binary.BigEndian.Uint64(value)
 	if bucket < s.buckets[0].start || id < firstID(bucket) {
-		return fmt.Sprintf("%s has id %d in bucket %d, the oldest is %d", gid, id, bucket, s.buckets[0].start)
+		return fmt.Errorf("%s has id %d in bucket %d, the oldest is %d", gid, id, bucket, s.buckets[0].start)
 	}
 	_, closer, err := s.db.Get(appendID(nil, finishedKey, id))
 	if err != nil {
-		return fmt.Sprintf("%s is in the index: %v", gid, err)
+		return fmt.Errorf("%s is in the index: %w", gid, err)
 	}
-	_ = closer.Close()
-	return ""
+	return closer.Close()
 }
 
-func (s *Store) verifyBody(id uint64) string {
+func (s *Store) verifyBody(id uint64) error {
 	value, closer, err := s.db.Get(appendID(nil, unfinishedKey, id))
 	if err != nil {
-		return "a body without its unfinished saga"
+		return errors.New("a body without its unfinished saga")
 	}
 	defer func() { _ = closer.Close() }()
 	if _, rec, err := splitEntry(value); err == nil {
 		if _, inline := rec.body(); inline {
-			return "a body that its saga has already"
+			return errors.New("a body that the record of its saga contains as well")
 		}
 	}
-	return ""
+	return nil
 }
