@@ -49,7 +49,7 @@ func (s *Store) ClaimDue(ctx context.Context, owner string, lease time.Duration,
 			g := s.due[0]
 			body, err := longBody(s.db, g.id, g.rec)
 			if err != nil {
-				unreadable = errors.Join(unreadable, fmt.Errorf("claim %s, quarantined for %v: %w", g.gid, store.Quarantine, err))
+				unreadable = errors.Join(unreadable, fmt.Errorf("claim %s, set aside for %v: %w", g.gid, store.Quarantine, err))
 				s.setDue(b, g, dueAfter(now, store.Quarantine))
 				continue
 			}
