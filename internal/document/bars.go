@@ -1,67 +1,46 @@
 package document
 
 import (
+	"fmt"
 	"slices"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 
 	"sagabench/internal/format"
 )
 
-// The height of a chart of bars is that of its bars and of the axis below.
+// Lengths of a chart of bars.
 const (
-	barWidth  = 16
-	barGap    = 10
-	barBottom = 56
+	barWidth   = 16
+	barPitch   = barWidth + 10
+	belowBars  = 40 // the axis with its labels
+	besideBars = 8  // between a bar and its name or its length
 )
 
-func (c Chart) height() vg.Length {
-	if c.Bars == nil {
-		return curvesHeight
-	}
-	return vg.Length(len(c.Bars)*(barWidth+barGap) + barBottom)
-}
-
-// drawBars adds a bar for each name, the first on top, with its whole length beside
+// bars draws a stacked bar for each name, the first on top, with its whole length beside
 // it.
-func (c Chart) drawBars(p *plot.Plot) error {
-	n := len(c.Bars)
-	lengths := make([]float64, n) // from below
-	var below *plotter.BarChart
-	for i, s := range c.Series {
-		values := make(plotter.Values, n)
-		for j, point := range s.Points {
-			values[n-1-j] = point.Y
-			lengths[n-1-j] += point.Y
+func (d *drawing) bars(c Chart) {
+	lengths, labels := make([]float64, len(c.Bars)), make([]string, len(c.Bars))
+	for i := range c.Bars {
+		for _, s := range c.Series {
+			lengths[i] += s.Points[i].Y
 		}
-		bars, err := plotter.NewBarChart(values, barWidth)
-		if err != nil {
-			return err
-		}
-		bars.Horizontal, bars.Color = true, layer(i)
-		bars.LineStyle = draw.LineStyle{Color: paper, Width: thin}
-		if below != nil {
-			bars.StackOn(below)
-		}
-		below = bars
-		p.Add(bars)
+		labels[i] = format.Number(lengths[i])
 	}
-	x := c.X.Scale.span(0, slices.Max(lengths), true)
-	p.X.Min, p.X.Max, p.X.Tick.Marker = x.from, x.to, plot.ConstantTicks(x.ticks)
-	p.X.Label.Text = c.X.Label
-	p.Y.Min, p.Y.Max = -0.5, float64(n)-0.5
-	names := make([]plot.Tick, n)
-	for j, length := range lengths {
-		names[j] = plot.Tick{Value: float64(j), Label: c.Bars[n-1-j]}
-		p.Add(words{
-			At: plotter.XY{X: length, Y: float64(j)}, Offset: vg.Point{X: 4},
-			YAlign: draw.YCenter, Color: ink, Text: format.Number(length),
-		})
+	d.height = len(c.Bars)*barPitch + belowBars
+	d.left, d.right = min(width(c.Bars)+besideBars, chartWidth/2), chartWidth-width(labels)-besideBars
+	d.top, d.bottom = 0, float64(len(c.Bars)*barPitch)
+	d.x, d.y = c.X.Scale.span(0, slices.Max(lengths), true), span{from: float64(len(c.Bars)), to: 0}
+	d.xAxis(c.X.Label)
+	for i, name := range c.Bars {
+		_, middle := d.at(0, float64(i)+0.5)
+		d.text("label", "end", d.left-besideBars, middle+4.5, name)
+		end := 0.0
+		for layer, s := range c.Series {
+			from, _ := d.at(end, 0)
+			end += s.Points[i].Y
+			to, _ := d.at(end, 0)
+			d.path("bar", "fill: "+colour(layer), fmt.Sprintf("M%.1f %.1fH%.1fv%dH%.1fz", from, middle-barWidth/2, to, barWidth, from))
+		}
+		x, _ := d.at(end, 0)
+		d.text("", "start", x+besideBars/2, middle+4.5, labels[i])
 	}
-	p.Y.Tick.Marker = plot.ConstantTicks(names)
-	p.Y.Tick.Length, p.Y.Width, p.Y.Padding = 0, 0, 6
-	return nil
 }

@@ -6,12 +6,12 @@ import (
 	"math"
 )
 
-// ErrChart is of a chart that cannot be drawn.
+// ErrChart reports a chart that cannot be drawn.
 var ErrChart = errors.New("cannot be drawn")
 
-// Check looks for what cannot be shown: a value that is no number, one that is not on
-// its scale, a bar of less than nothing or without its part of a layer. The error
-// wraps ErrChart and names the part. A chart without points is none.
+// Check returns an error that wraps ErrChart and names the part if a value is not
+// finite or not on its scale, a bar is negative, or a layer lacks a point for a bar. It
+// ignores charts without points.
 func (d Document) Check() error {
 	for _, p := range d.Parts {
 		for _, c := range p.charts() {

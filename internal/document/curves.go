@@ -1,133 +1,106 @@
 package document
 
 import (
-	"math"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
+	"fmt"
+	"slices"
+	"strings"
 )
 
-// drawCurves adds the axes, the curves and the marks.
-func (c Chart) drawCurves(p *plot.Plot) error {
-	x, y := c.spans()
-	p.X.Min, p.X.Max, p.X.Tick.Marker = x.from, x.to, plot.ConstantTicks(x.ticks)
-	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = y.from, y.to, plot.ConstantTicks(y.ticks)
-	p.X.Label.Text, p.Y.Label.Text = c.X.Label, c.Y.Label
-	p.Add(grid(c.X.Scale != Linear))
+// curves draws the axes, the series and the marks of a chart.
+func (d *drawing) curves(c Chart) {
+	d.x, d.y = c.spans()
+	d.left = fontSize + 14 + width(d.y.labels())
+	d.right, d.top, d.bottom = chartWidth-max(10, width(d.x.labels())/2+2), 10, curvesHeight-40
+	for _, t := range d.y.ticks {
+		if _, y := d.at(0, t.at); t.label != "" {
+			d.line("grid", d.left, y, d.right, y)
+		}
+	}
+	for _, t := range d.x.ticks {
+		if x, _ := d.at(t.at, 0); t.label != "" && c.X.Scale != Linear {
+			d.line("grid", x, d.top, x, d.bottom)
+		}
+	}
+	d.xAxis(c.X.Label)
+	d.yAxis(c.Y.Label)
 	for i, s := range c.Series {
-		if len(s.Points) == 0 {
-			continue
-		}
-		if err := c.drawSeries(p, i, s); err != nil {
-			return err
-		}
+		d.series(c, i, s)
 	}
 	for _, m := range c.Marks {
-		if err := c.drawMark(p, m, x, y); err != nil {
-			return err
-		}
+		d.mark(c, m)
 	}
-	return nil
 }
 
-// spans of both axes reach over all points, intervals and marks.
+// spans returns what both axes have to show: all points, intervals and marks.
 func (c Chart) spans() (x, y span) {
-	low, high := Point{X: math.Inf(1), Y: math.Inf(1)}, Point{X: math.Inf(-1), Y: math.Inf(-1)}
-	atX := func(v float64) { low.X, high.X = min(low.X, v), max(high.X, v) }
-	atY := func(v float64) { low.Y, high.Y = min(low.Y, v), max(high.Y, v) }
+	var xs, ys []float64
 	for _, s := range c.Series {
 		for _, p := range s.Points {
-			atX(p.X)
-			atY(p.Y)
+			xs, ys = append(xs, p.X), append(ys, p.Y)
 			if p.interval() {
-				atY(p.Low)
-				atY(p.High)
+				ys = append(ys, p.Low, p.High)
 			}
 		}
 	}
 	for _, m := range c.Marks {
 		if m.X != nil {
-			atX(*m.X)
+			xs = append(xs, *m.X)
 		}
 		if m.Y != nil {
-			atY(*m.Y)
+			ys = append(ys, *m.Y)
 		}
 	}
-	return c.X.Scale.span(low.X, high.X, false), c.Y.Scale.span(low.Y, high.Y, true)
+	return c.X.Scale.span(slices.Min(xs), slices.Max(xs), false), c.Y.Scale.span(slices.Min(ys), slices.Max(ys), true)
 }
 
-func (c Chart) drawSeries(p *plot.Plot, i int, s Series) error {
-	var points plotter.XYs
-	var ends plotter.YErrors
-	var measured plotter.XYs // those with an interval
-	for _, one := range s.Points {
-		at := plotter.XY{X: c.X.Scale.place(one.X), Y: c.Y.Scale.place(one.Y)}
-		points = append(points, at)
-		if one.interval() {
-			measured = append(measured, at)
-			ends = append(ends, struct{ Low, High float64 }{
-				at.Y - c.Y.Scale.place(one.Low), c.Y.Scale.place(one.High) - at.Y,
-			})
+// series draws a curve, or dots, and the intervals.
+func (d *drawing) series(c Chart, i int, s Series) {
+	var curve, dots, intervals strings.Builder
+	look := styles[i%len(styles)]
+	at := func(x, y float64) (float64, float64) { return d.at(c.X.Scale.place(x), c.Y.Scale.place(y)) }
+	for n, p := range s.Points {
+		x, y := at(p.X, p.Y)
+		fmt.Fprintf(&curve, "%c%.1f %.1f", "ML"[min(n, 1)], x, y)
+		fmt.Fprintf(&dots, "M%.1f %.1f%s", x, y, look.glyph)
+		if p.interval() {
+			_, low := at(p.X, p.Low)
+			_, high := at(p.X, p.High)
+			fmt.Fprintf(&intervals, "M%.1f %.1fm-2.5 0h5m-2.5 0V%.1fm-2.5 0h5", x, low, high)
 		}
 	}
-	if len(measured) > 0 {
-		whiskers, err := plotter.NewYErrorBars(struct {
-			plotter.XYs
-			plotter.YErrors
-		}{measured, ends})
-		if err != nil {
-			return err
-		}
-		whiskers.LineStyle = draw.LineStyle{Color: layer(i), Width: thin}
-		p.Add(whiskers)
+	if intervals.Len() > 0 {
+		d.path("interval", "stroke: "+colour(i), intervals.String())
 	}
-	if !s.Dots && len(points) > 1 {
-		line, err := plotter.NewLine(points)
-		if err != nil {
-			return err
-		}
-		line.LineStyle = draw.LineStyle{Color: layer(i), Width: thick, Dashes: dashes[i%len(dashes)]}
-		p.Add(line)
-		return nil
+	switch {
+	case !s.asDots():
+		d.path("curve", fmt.Sprintf("stroke: %s; stroke-dasharray: %s", colour(i), look.dash), curve.String())
+	case dots.Len() > 0:
+		d.path("dots", "fill: "+colour(i), dots.String())
 	}
-	dots, err := plotter.NewScatter(points)
-	if err != nil {
-		return err
-	}
-	dots.GlyphStyle = draw.GlyphStyle{Color: layer(i), Radius: vg.Points(3.5), Shape: glyphs[i%len(glyphs)]}
-	p.Add(dots)
-	return nil
 }
 
-func (c Chart) drawMark(p *plot.Plot, m Mark, x, y span) error {
+// asDots reports whether no line connects the points.
+func (s Series) asDots() bool { return s.Dots || len(s.Points) <= 1 }
+
+// mark draws a line across the plotting area, with its label where there is room.
+func (d *drawing) mark(c Chart, m Mark) {
 	const aside = 4
-	ends := plotter.XYs{{X: x.from, Y: y.to}, {X: x.to, Y: y.to}}
-	text := words{Color: ink, Text: m.Label}
 	switch {
 	case m.Y != nil:
-		at := c.Y.Scale.place(*m.Y)
-		ends[0].Y, ends[1].Y = at, at
-		text.At, text.Offset = ends[0], vg.Point{X: aside, Y: aside}
-		if at > (y.from+9*y.to)/10 { // there is no room above
-			text.YAlign, text.Offset.Y = draw.YTop, -aside
+		_, y := d.at(0, c.Y.Scale.place(*m.Y))
+		d.line("mark", d.left, y, d.right, y)
+		below := 0.0
+		if y < d.top+fontSize+aside { // no room above
+			below = fontSize + aside
 		}
+		d.text("", "start", d.left+aside, y-aside+below, m.Label)
 	case m.X != nil:
-		at := c.X.Scale.place(*m.X)
-		ends = plotter.XYs{{X: at, Y: y.from}, {X: at, Y: y.to}}
-		text.At, text.Offset, text.YAlign = ends[1], vg.Point{X: aside}, draw.YTop
-		if at > (x.from+x.to)/2 {
-			text.XAlign, text.Offset.X = draw.XRight, -aside
+		x, _ := d.at(c.X.Scale.place(*m.X), 0)
+		d.line("mark", x, d.top, x, d.bottom)
+		if x < (d.left+d.right)/2 {
+			d.text("", "start", x+aside, d.top+fontSize, m.Label)
+		} else {
+			d.text("", "end", x-aside, d.top+fontSize, m.Label)
 		}
-	default:
-		return nil
 	}
-	line, err := plotter.NewLine(ends)
-	if err != nil {
-		return err
-	}
-	line.LineStyle = draw.LineStyle{Color: ink, Width: thin, Dashes: []vg.Length{1, 3}}
-	p.Add(line, text)
-	return nil
 }

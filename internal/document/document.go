@@ -1,47 +1,44 @@
-// Package document is a result in words, tables and charts, before it is laid out:
-// as text for a terminal, as Markdown, or as one HTML page that needs nothing else,
-// neither script nor network.
+// Package document writes a result of text, tables and charts in three layouts: text
+// for a terminal, Markdown, and one HTML page that loads nothing, neither scripts nor
+// fonts.
 //
-// What is shown is the same in all three. A chart is drawn on the page only; its
-// numbers are in the table that every chart has, which text and Markdown show
-// instead, the longer ones thinned out; or in the facts that stand beside it.
+// All three show the same content. Only the page draws charts. Text and Markdown show
+// the facts beside a chart, or else its table, of which they leave out rows if it is
+// long.
 //
-// What cannot be drawn is refused by all three: see [Document.Check].
+// All three refuse a chart that cannot be drawn: see [Document.Check].
 package document
 
-// Document is a result, what matters most first.
+// Document is a result, the most important first.
 type Document struct {
 	Title    string   // of the page; the run's id
-	Verdict  string   // why the result must not be relied on; empty: it may be
+	Verdict  string   // why the result is not valid; empty: it is valid
 	Headline string   // the answer, in one line
-	Lead     []string // what to know with it, a sentence or two each
+	Lead     []string // its caveats, a sentence or two each
 	Parts    []Part
-	Command  string // to type for the same again; empty: there is none
+	Command  string // reproduces the result; may be empty
 }
 
-// Part is a titled piece of a document. It holds one or more of the following, which are shown in
-// this order.
+// Part is a section of a document. It holds one or more of the following, shown in this
+// order.
 type Part struct {
 	Title string
 	Text  []string // paragraphs
 	Facts []Fact
 	List  []string
 	Chart *Chart
-	More  []Chart // drawn beside Chart, of the same Table
-	Table *Table  // nil: made of the points of the charts
-
-	// Course: the rows of Table are a course, of which a terminal is shown some, as it
-	// is of a table made of points.
-	Course bool
+	More  []Chart // drawn beside Chart
+	Table *Table  // the numbers of all charts; nil: made from their points
+	Thin  bool    // a long Table may be thinned out, as tables made from points are
 }
 
-// Fact is a named value. A fact without a name belongs to the one before it.
+// Fact is a named value. A fact without a name continues the previous one.
 type Fact struct{ Name, Value string }
 
-// Table has a name for each row and for each column.
+// Table names its rows and columns.
 type Table struct {
-	Corner  string   // what the names are; may be empty
-	Columns []string // without that of the names
+	Corner  string   // header of the column of row names; may be empty
+	Columns []string // headers of the other columns
 	Rows    []Row
 }
 
@@ -51,40 +48,40 @@ type Row struct {
 	Cells []string
 }
 
-// Chart is curves over a common axis, or stacked bars.
+// Chart shows curves, or stacked bars.
 type Chart struct {
-	Summary string // what there is to see, in a sentence or two, for who does not see it
+	Summary string // describes the chart in a sentence or two, also for screen readers
 	X, Y    Axis
-	Series  []Series // curves, or, with Bars, the layers of each bar
-	Bars    []string // names of the bars: bar i is made of the points i of the series; nil: curves
+	Series  []Series // curves; with Bars, the layers of each bar
+	Bars    []string // names of the bars: bar i stacks the Y of point i of each series; nil: curves
 	Marks   []Mark
 }
 
-// Axis of a chart. That of the bars' names has a label only.
+// Axis describes one axis of a chart. Bars use X only.
 type Axis struct {
 	Label string // with its unit
 	Scale Scale
 }
 
-// Scale is how values are spread over an axis.
+// Scale maps values to positions on an axis.
 type Scale int
 
 // The scales.
 const (
-	Linear Scale = iota // from 0
+	Linear Scale = iota // starts at 0, or at the lowest value if that is negative
 	Log                 // values are positive; ticks at 1, 2 and 5 times powers of ten
-	Log2                // the same with ticks at powers of two
-	Nines               // percentiles, 0 to less than 100, by their number of nines
+	Log2                // values are positive; ticks at powers of two
+	Nines               // percentiles from 0 to below 100, by their number of nines
 )
 
 // Series is one curve, or one layer of stacked bars.
 type Series struct {
-	Name   string // empty: there is only one
+	Name   string // may be empty if it is the only one
 	Points []Point
-	Dots   bool // measurements, which no line connects
+	Dots   bool // draws points without a line
 }
 
-// Point of a series. Low and High are the ends of its interval; both 0: it has none.
+// Point is a value of a series. Low and High bound its interval; both are 0 without one.
 type Point struct{ X, Y, Low, High float64 }
 
 // Mark is a line across the chart, at X or at Y.

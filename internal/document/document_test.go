@@ -248,7 +248,7 @@ func TestHTML_OfNoPoints_DrawsNothing(t *testing.T) {
 	}
 }
 
-func TestText_ThinsOutALongCourse(t *testing.T) {
+func TestText_ThinsOutALongTable(t *testing.T) {
 	t.Parallel()
 	var points []document.Point
 	for i := range 300 {
@@ -257,7 +257,7 @@ func TestText_ThinsOutALongCourse(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, document.Text(&out, one(document.Chart{X: document.Axis{Label: "time, s"}, Series: line(points...)})))
 	require.Equal(t, 12+5, strings.Count(out.String(), "\n"), out.String())
-	require.Contains(t, out.String(), "Of 300 rows, these are 12:")
+	require.Contains(t, out.String(), "12 of 300 rows:")
 	require.Regexp(t, `(?m)^  0 +0$`, out.String())
 	require.Regexp(t, `(?m)^  299 +299$`, out.String())
 	root, _ := page(t, one(document.Chart{Series: line(points...)}))

@@ -10,11 +10,10 @@ import (
 //go:embed page.gohtml
 var pageSource string
 
-// openRows is how many rows a table behind a chart has at most to be shown without
-// being asked for.
-const openRows = 8
+// unfoldedRows is the highest number of rows of a chart's table that is shown unfolded.
+const unfoldedRows = 8
 
-// HTML writes the document as one page that needs nothing else.
+// HTML writes the document as one self-contained page.
 func HTML(w io.Writer, d Document) error {
 	if err := d.Check(); err != nil {
 		return err
@@ -28,11 +27,7 @@ func HTML(w io.Writer, d Document) error {
 		Parts []pagePart
 	}{Document: d}
 	for _, p := range d.Parts {
-		shown, err := newPagePart(p)
-		if err != nil {
-			return err
-		}
-		content.Parts = append(content.Parts, shown)
+		content.Parts = append(content.Parts, newPagePart(p))
 	}
 	if err := page.Execute(w, content); err != nil {
 		return fmt.Errorf("write the page: %w", err)
@@ -42,14 +37,9 @@ func HTML(w io.Writer, d Document) error {
 
 type pagePart struct {
 	Part
-	Drawn  []drawn
-	Behind *behind // the table of what was drawn
-	Plain  *Table  // that of a part without charts
-}
-
-type behind struct {
-	Table *Table
-	Open  bool
+	Drawn    []drawn
+	Numbers  *Table // of the charts, or of a part without charts; nil: none
+	Unfolded bool   // the numbers of charts
 }
 
 type drawn struct {
@@ -58,30 +48,22 @@ type drawn struct {
 	Key     []keyEntry
 }
 
-// keyEntry says which series is which. It stands beside the drawing, not in it,
-// where it would cover something.
+// keyEntry explains a series. The key is beside the drawing, not in it, where it could
+// cover a curve.
 type keyEntry struct {
 	Name, Kind, Glyph string
 	Style             template.CSS
 }
 
-func newPagePart(p Part) (pagePart, error) {
+func newPagePart(p Part) pagePart {
 	shown := pagePart{Part: p}
 	for _, c := range p.charts() {
-		svg, err := c.svg()
-		if err != nil {
-			return shown, fmt.Errorf("%s: %w", p.Title, err)
-		}
-		shown.Drawn = append(shown.Drawn, drawn{SVG: svg, Caption: c.Summary, Key: c.key()})
+		shown.Drawn = append(shown.Drawn, drawn{SVG: c.svg(), Caption: c.Summary, Key: c.key()})
 	}
-	switch t := p.table(); {
-	case t == nil || len(t.Rows) == 0:
-	case shown.Drawn == nil:
-		shown.Plain = t
-	default:
-		shown.Behind = &behind{Table: t, Open: len(t.Rows) <= openRows}
+	if t := p.table(); t != nil && len(t.Rows) > 0 {
+		shown.Numbers, shown.Unfolded = t, len(t.Rows) <= unfoldedRows
 	}
-	return shown, nil
+	return shown
 }
 
 func (c Chart) key() (entries []keyEntry) {
@@ -89,16 +71,14 @@ func (c Chart) key() (entries []keyEntry) {
 		if s.Name == "" || len(s.Points) == 0 {
 			continue
 		}
-		colour := "var(" + variables[4+i%layers] + ")"
-		e := keyEntry{Name: s.Name}
+		e, look := keyEntry{Name: s.Name}, styles[i%len(styles)]
 		switch {
 		case c.Bars != nil:
-			e.Kind, e.Style = "bar", template.CSS("background: "+colour)
-		case s.Dots || len(s.Points) == 1:
-			e.Glyph, e.Style = []string{"●", "■", "▲"}[i%len(glyphs)], template.CSS("color: "+colour)
+			e.Kind, e.Style = "bar", template.CSS("background: "+colour(i))
+		case s.asDots():
+			e.Glyph, e.Style = look.sign, template.CSS("color: "+colour(i))
 		default:
-			e.Kind = "curve"
-			e.Style = template.CSS("border-top-color: " + colour + "; border-top-style: " + []string{"solid", "dashed", "dotted"}[i%len(dashes)])
+			e.Kind, e.Style = "curve", template.CSS("border-top-color: "+colour(i)+"; border-top-style: "+look.border)
 		}
 		entries = append(entries, e)
 	}

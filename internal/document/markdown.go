@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Markdown writes the document with the tables that GitHub knows.
+// Markdown writes the document in GitHub's dialect, which has tables.
 func Markdown(w io.Writer, d Document) error {
 	if err := d.Check(); err != nil {
 		return err
@@ -24,8 +24,8 @@ func Markdown(w io.Writer, d Document) error {
 		if p.Title != "" {
 			block("## %s", escape(p.Title))
 		}
-		table, of := p.thinned()
-		for _, text := range p.texts(of) {
+		table, rows := p.thinned()
+		for _, text := range p.texts(rows) {
 			block("%s", paragraph(text))
 		}
 		if len(p.Facts) > 0 {
@@ -55,7 +55,7 @@ func Markdown(w io.Writer, d Document) error {
 		for strings.Contains(d.Command, fence) {
 			fence += "`"
 		}
-		block("## The same again")
+		block("## Reproduce with")
 		block("%s\n%s\n%s", fence, d.Command, fence)
 	}
 	_, err := io.WriteString(w, strings.TrimRight(out.String(), "\n")+"\n")
@@ -70,7 +70,7 @@ func markdownRow(out *strings.Builder, name string, cells []string) {
 	out.WriteByte('\n')
 }
 
-// paragraph is escaped text at the beginning of a line, where it is no heading and no
+// paragraph escapes text at the beginning of a line, so that it starts no heading or
 // list.
 func paragraph(text string) string {
 	if text != "" && strings.ContainsRune("#+-=", rune(text[0])) {
@@ -79,7 +79,7 @@ func paragraph(text string) string {
 	return escape(text)
 }
 
-// escape makes text stand for itself, on one line.
+// escape makes text literal, and one line.
 func escape(text string) string {
 	var out strings.Builder
 	for _, r := range text {

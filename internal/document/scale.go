@@ -3,18 +3,36 @@ package document
 import (
 	"math"
 
-	"gonum.org/v1/plot"
-
 	"sagabench/internal/format"
 )
 
-// span is what an axis shows of its scale, by place: see Scale.place.
+// span is the part of a scale that an axis shows, as positions: see Scale.place.
 type span struct {
 	from, to float64
-	ticks    []plot.Tick
+	ticks    []tick
 }
 
-// place is where a value is: what is drawn is linear in it.
+// tick is a position with a label; a minor tick has none.
+type tick struct {
+	at    float64
+	label string
+}
+
+func (t tick) length() float64 {
+	if t.label == "" {
+		return 3
+	}
+	return 6
+}
+
+func (s span) labels() (labels []string) {
+	for _, t := range s.ticks {
+		labels = append(labels, t.label)
+	}
+	return labels
+}
+
+// place returns the position of a value on the axis, which is linear in positions.
 func (s Scale) place(x float64) float64 {
 	switch s {
 	case Log:
@@ -28,13 +46,10 @@ func (s Scale) place(x float64) float64 {
 	}
 }
 
-// intervals between ticks: as many as are readable on a phone.
-const (
-	fewest = 3
-	most   = 5
-)
+// maxIntervals is how many intervals between labels a phone has room for.
+const maxIntervals = 5
 
-// span reaches from the lowest to the highest value; round: its ends are ticks.
+// span reaches from the lowest to the highest value. With round, it ends at ticks.
 func (s Scale) span(lowest, highest float64, round bool) span {
 	switch s {
 	case Log:
@@ -52,10 +67,10 @@ func linearSpan(lowest, highest float64, round bool) span {
 	if highest <= lowest {
 		highest = lowest + 1
 	}
-	power := math.Pow(10, math.Floor(math.Log10((highest-lowest)/most)))
+	power := math.Pow(10, math.Floor(math.Log10((highest-lowest)/maxIntervals)))
 	step := power
 	for _, m := range []float64{2, 2.5, 5, 10} {
-		if (highest-lowest)/step > most {
+		if (highest-lowest)/step > maxIntervals {
 			step = m * power
 		}
 	}
@@ -64,7 +79,7 @@ func linearSpan(lowest, highest float64, round bool) span {
 		a.from, a.to = step*math.Floor(lowest/step), step*math.Ceil(highest/step)
 	}
 	for i := math.Ceil(a.from / step); i*step <= a.to+step/1e6; i++ {
-		a.ticks = append(a.ticks, plot.Tick{Value: i * step, Label: format.Short(i * step)})
+		a.ticks = append(a.ticks, tick{at: i * step, label: format.Short(i * step)})
 	}
 	return a
 }
@@ -85,13 +100,13 @@ func logSpan(lowest, highest float64) span {
 	}
 	a := span{from: math.Log10(value(first)), to: math.Log10(value(last))}
 	every := 1
-	if last-first > most {
-		every = 3 * (1 + (last-first)/(3*most))
+	if last-first > maxIntervals {
+		every = 3 * (1 + (last-first)/(3*maxIntervals))
 	}
 	for i := first; i <= last; i++ {
-		tick := plot.Tick{Value: math.Log10(value(i))}
+		tick := tick{at: math.Log10(value(i))}
 		if (i%every+every)%every == 0 {
-			tick.Label = format.Short(value(i))
+			tick.label = format.Short(value(i))
 		}
 		a.ticks = append(a.ticks, tick)
 	}
@@ -101,10 +116,10 @@ func logSpan(lowest, highest float64) span {
 func log2Span(lowest, highest float64) span {
 	first, last := math.Floor(math.Log2(lowest)), math.Ceil(math.Log2(highest))
 	last = max(last, first+1)
-	every := math.Ceil((last - first) / (2 * most))
+	every := math.Ceil((last - first) / (2 * maxIntervals))
 	a := span{from: first, to: last}
 	for i := first; i <= last; i += every {
-		a.ticks = append(a.ticks, plot.Tick{Value: i, Label: format.Short(math.Exp2(i))})
+		a.ticks = append(a.ticks, tick{at: i, label: format.Short(math.Exp2(i))})
 	}
 	return a
 }
@@ -113,7 +128,7 @@ func ninesSpan(highest float64) span {
 	a := span{to: max(Nines.place(highest), 1)}
 	for i, label := range []string{"p0", "p90", "p99", "p99.9", "p99.99", "p99.999", "p99.9999"} {
 		if float64(i) <= a.to {
-			a.ticks = append(a.ticks, plot.Tick{Value: float64(i), Label: label})
+			a.ticks = append(a.ticks, tick{at: float64(i), label: label})
 		}
 	}
 	return a

@@ -31,8 +31,8 @@ func TestScale_TicksAreRoundAndFew(t *testing.T) {
 		s := c.scale.span(c.lowest, c.above, true)
 		var labels []string
 		for _, tick := range s.ticks {
-			if tick.Label != "" {
-				labels = append(labels, tick.Label)
+			if tick.label != "" {
+				labels = append(labels, tick.label)
 			}
 		}
 		require.Equal(t, c.want, strings.Join(labels, " "), c)

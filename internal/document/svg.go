@@ -1,142 +1,109 @@
 package document
 
 import (
-	"bytes"
 	"fmt"
 	"html"
 	"html/template"
-	"image/color"
-	"regexp"
 	"strings"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
+	"unicode/utf8"
 )
 
-// The drawing area: about as wide as half a desktop page or a whole phone, so that
-// its words are neither tiny on the one nor huge on the other.
+// A drawing's units are CSS pixels at its width of 400: about half a desktop page or a
+// whole phone, so that its text is readable on both.
 const (
 	chartWidth   = 400
 	curvesHeight = 240
-	thin         = vg.Length(1)
-	thick        = vg.Length(2)
-	wordSize     = vg.Length(13)
+	fontSize     = 13
+	charWidth    = 8 // on average, in the widest of the usual fonts
 )
 
-// The page's colours, drawn as stand-ins that themed replaces. Nothing else draws
-// with a green and a blue of 1 to 4.
-var (
-	ink   = standIn(0)
-	soft  = standIn(1)
-	faint = standIn(2)
-	paper = standIn(3)
-)
+// style tells the series of a chart apart beside their colour.
+type style struct {
+	dash, border string // of a curve: in the drawing, and in the key
+	glyph, sign  string // of a dot: path from its centre, and character in the key
+}
 
-func standIn(i uint8) color.Color { return color.NRGBA{R: 0xF0 + i, G: 1, B: 4, A: 0xFF} }
+var styles = []style{
+	{"none", "solid", "m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z", "●"},
+	{"6 3", "dashed", "m-3-3h6v6h-6z", "■"},
+	{"2 2", "dotted", "m0-4.4l3.8 6.6h-7.6z", "▲"},
+}
 
-const layers = 6
+// colour returns the page's variable for series i.
+func colour(i int) string { return fmt.Sprintf("var(--c%d)", i%6) }
 
-// layer is the colour of a series.
-func layer(i int) color.Color { return standIn(4 + uint8(i%layers)) }
-
-var variables = []string{"--ink", "--soft", "--line", "--paper", "--c0", "--c1", "--c2", "--c3", "--c4", "--c5"}
-
-// What tells series apart beside their colour. The page's key has the same.
-var (
-	dashes = [][]vg.Length{nil, {6, 3}, {2, 2}}
-	glyphs = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}}
-)
-
-// svg draws the chart as an element of the page: as wide as there is room, in the
-// page's colours and letters.
-func (c Chart) svg() (template.HTML, error) {
-	p := plot.New()
-	p.BackgroundColor = nil
-	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		axis.Color, axis.Width, axis.Padding = soft, thin, 0
-		axis.Tick.Color, axis.Tick.Width, axis.Tick.Length = soft, thin, 6
-		for _, style := range []*text.Style{&axis.Label.TextStyle, &axis.Tick.Label} {
-			style.Color, style.Font = soft, letters
-		}
-		axis.Label.Padding = 2
-	}
-	drawn := c.drawCurves
+// svg draws the chart as an element that is as wide as the page has room. The page's
+// style sheet gives it colours and a font.
+func (c Chart) svg() template.HTML {
+	d := &drawing{height: curvesHeight}
 	if c.Bars != nil {
-		drawn = c.drawBars
-	}
-	if err := drawn(p); err != nil {
-		return "", fmt.Errorf("draw the chart: %w", err)
-	}
-	canvas := vgsvg.New(chartWidth, c.height())
-	p.Draw(draw.Crop(draw.New(canvas), 2, -4, 2, -8))
-	var out bytes.Buffer
-	if _, err := canvas.WriteTo(&out); err != nil {
-		return "", fmt.Errorf("draw the chart: %w", err)
+		d.bars(c)
+	} else {
+		d.curves(c)
 	}
 	summary := html.EscapeString(c.Summary)
-	return template.HTML(fmt.Sprintf("<svg viewBox=\"0 0 %d %v\" role=\"img\" aria-label=\"%s\"><title>%s</title>\n%s",
-		chartWidth, c.height().Points(), summary, summary, themed(out.String()))), nil
+	return template.HTML(fmt.Sprintf("<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\"><title>%s</title>\n%s</svg>\n",
+		chartWidth, d.height, summary, summary, d.out.String()))
 }
 
-var letters = font.Font{Typeface: "Liberation", Variant: "Sans", Size: wordSize}
+// drawing is an SVG under construction.
+type drawing struct {
+	out    strings.Builder
+	height int
 
-var (
-	colours = regexp.MustCompile(`#F[0-9]0104`)
-	// opening is everything up to the root element's end.
-	opening = regexp.MustCompile(`(?s)^.*?<svg[^>]*>\n`)
-	family  = regexp.MustCompile(`font-family:[^"]*?;font-size:`)
-)
-
-// themed takes a drawing's own root, letters and colours off.
-func themed(svg string) string {
-	svg = opening.ReplaceAllString(svg, "")
-	svg = family.ReplaceAllString(svg, "font-size:")
-	svg = strings.ReplaceAll(svg, "\n\tstyle=", " style=")
-	return colours.ReplaceAllStringFunc(svg, func(stand string) string {
-		return "var(" + variables[stand[2]-'0'] + ")"
-	})
+	left, right, top, bottom float64 // edges of the plotting area
+	x, y                     span    // what the area shows
 }
 
-// grid are the lines behind the curves.
-func grid(vertical bool) *plotter.Grid {
-	g := plotter.NewGrid()
-	line := draw.LineStyle{Color: faint, Width: thin}
-	g.Horizontal, g.Vertical = line, draw.LineStyle{}
-	if vertical {
-		g.Vertical = line
+// at returns the drawing's coordinates of a position on both scales.
+func (d *drawing) at(x, y float64) (atX, atY float64) {
+	return d.left + (x-d.x.from)/(d.x.to-d.x.from)*(d.right-d.left),
+		d.bottom - (y-d.y.from)/(d.y.to-d.y.from)*(d.bottom-d.top)
+}
+
+// path draws a path of the class, with CSS of its own.
+func (d *drawing) path(class, css, path string) {
+	fmt.Fprintf(&d.out, "<path class=\"%s\" style=\"%s\" d=\"%s\"/>\n", class, css, path)
+}
+
+// line draws a line of the class between two points.
+func (d *drawing) line(class string, x1, y1, x2, y2 float64) {
+	fmt.Fprintf(&d.out, "<path class=\"%s\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n", class, x1, y1, x2, y2)
+}
+
+// text writes text whose anchor (start, middle or end) is at a point.
+func (d *drawing) text(class, anchor string, x, y float64, text string) {
+	fmt.Fprintf(&d.out, "<text class=\"%s\" text-anchor=\"%s\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", class, anchor, x, y, html.EscapeString(text))
+}
+
+// xAxis draws the line below the plotting area, its ticks and its label.
+func (d *drawing) xAxis(label string) {
+	d.line("axis", d.left, d.bottom, d.right, d.bottom)
+	for _, t := range d.x.ticks {
+		x, _ := d.at(t.at, d.y.from)
+		d.line("axis", x, d.bottom, x, d.bottom+t.length())
+		d.text("label", "middle", x, d.bottom+18, t.label)
 	}
-	return g
+	d.text("label", "middle", (d.left+d.right)/2, float64(d.height)-5, label)
 }
 
-// words are drawn at a place, and never outside of the drawing.
-type words struct {
-	At     plotter.XY
-	Offset vg.Point
-	XAlign draw.XAlignment
-	YAlign draw.YAlignment
-	Color  color.Color
-	Text   string
+// yAxis draws the line left of the plotting area, its ticks and its label.
+func (d *drawing) yAxis(label string) {
+	d.line("axis", d.left, d.top, d.left, d.bottom)
+	for _, t := range d.y.ticks {
+		_, y := d.at(d.x.from, t.at)
+		d.line("axis", d.left-t.length(), y, d.left, y)
+		d.text("label", "end", d.left-8, y+4.5, t.label)
+	}
+	middle := (d.top + d.bottom) / 2
+	fmt.Fprintf(&d.out, "<text class=\"label\" text-anchor=\"middle\" transform=\"translate(%d %.1f) rotate(-90)\">%s</text>\n",
+		fontSize, middle, html.EscapeString(label))
 }
 
-func (w words) style() text.Style {
-	return text.Style{Color: w.Color, Font: letters, XAlign: w.XAlign, YAlign: w.YAlign, Handler: plot.DefaultTextHandler}
-}
-
-// Plot implements plot.Plotter.
-func (w words) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
-	c.FillText(w.style(), vg.Point{X: x(w.At.X) + w.Offset.X, Y: y(w.At.Y) + w.Offset.Y}, w.Text)
-}
-
-// GlyphBoxes implements plot.GlyphBoxer: the plot leaves room for them.
-func (w words) GlyphBoxes(p *plot.Plot) []plot.GlyphBox {
-	return []plot.GlyphBox{{
-		X: p.X.Norm(w.At.X), Y: p.Y.Norm(w.At.Y),
-		Rectangle: w.style().Rectangle(w.Text).Add(w.Offset),
-	}}
+// width estimates how wide the widest of the texts is.
+func width(texts []string) (widest float64) {
+	for _, t := range texts {
+		widest = max(widest, charWidth*float64(utf8.RuneCountInString(t)))
+	}
+	return widest
 }

@@ -8,11 +8,10 @@ import (
 	"sagabench/internal/format"
 )
 
-// shownRows is how many rows of a chart's points a terminal or a Markdown page is
-// given: their course, and not every second.
+// shownRows is how many rows of a long table text and Markdown show.
 const shownRows = 12
 
-// charts are those of a part that have points.
+// charts returns the part's charts that have points.
 func (p Part) charts() (all []Chart) {
 	if p.Chart != nil {
 		all = append(all, *p.Chart)
@@ -23,7 +22,7 @@ func (p Part) charts() (all []Chart) {
 	})
 }
 
-// table is that of the part, or that of its charts; nil: it has neither.
+// table returns the part's table, else one made from its charts, else nil.
 func (p Part) table() *Table {
 	charts := p.charts()
 	switch {
@@ -32,21 +31,21 @@ func (p Part) table() *Table {
 	case len(charts) == 0:
 		return nil
 	case charts[0].Bars != nil:
-		return charts[0].bars()
+		return charts[0].barTable()
 	default:
-		return curves(charts)
+		return curveTable(charts)
 	}
 }
 
-// thinned is the part's table as a terminal shows it: facts beside a chart have its
-// numbers already. The second result is of how
-// many rows it was made, 0 if it has them all.
-func (p Part) thinned() (*Table, int) {
+// thinned returns the table that text and Markdown show: evenly spaced rows of a long
+// one, and none where facts give a chart's numbers already. If rows are left out, it
+// also returns how many there were.
+func (p Part) thinned() (shown *Table, rows int) {
 	if p.Table == nil && len(p.Facts) > 0 {
 		return nil, 0
 	}
 	t := p.table()
-	if t == nil || p.Table != nil && !p.Course || len(t.Rows) <= shownRows {
+	if t == nil || p.Table != nil && !p.Thin || len(t.Rows) <= shownRows {
 		return t, 0
 	}
 	thin := &Table{Corner: t.Corner, Columns: t.Columns}
@@ -56,8 +55,8 @@ func (p Part) thinned() (*Table, int) {
 	return thin, len(t.Rows)
 }
 
-// bars has a row for each bar and a column for each layer.
-func (c Chart) bars() *Table {
+// barTable has a row for each bar and a column for each layer.
+func (c Chart) barTable() *Table {
 	t := &Table{}
 	for _, s := range c.Series {
 		t.Columns = append(t.Columns, cmp.Or(s.Name, c.X.Label))
@@ -79,11 +78,11 @@ func (c Chart) bars() *Table {
 	return t
 }
 
-// curves has a row for each place on the axis that the charts have in common, and
-// a column for each curve and each end of its intervals.
-func curves(charts []Chart) *Table {
+// curveTable has a row for each x of the charts' common axis, and columns for each
+// curve and the ends of its intervals.
+func curveTable(charts []Chart) *Table {
 	t := &Table{Corner: charts[0].X.Label}
-	rows := map[float64][]map[int]string{} // several, where a curve has several points
+	rows := map[float64][]map[int]string{} // by x; several where a curve has several points
 	add := func(p Point, column int) {
 		at := slices.IndexFunc(rows[p.X], func(cells map[int]string) bool { return cells[column] == "" })
 		if at < 0 {
@@ -120,7 +119,7 @@ func curves(charts []Chart) *Table {
 	return t
 }
 
-// name is how a table calls a place on the axis.
+// name writes x as the name of a row.
 func (a Axis) name(x float64) string {
 	if a.Scale == Nines {
 		return "p" + format.Short(x)

@@ -32,15 +32,15 @@ func Text(w io.Writer, d Document) error {
 	}
 	if d.Command != "" {
 		line("")
-		line("The same again:")
+		line("Reproduce with:")
 		line("  %s", d.Command)
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
 }
 
-// printable keeps a terminal from being told what to do, by a server's setting for
-// example.
+// printable replaces control characters, with which a server's setting, for example,
+// could control the terminal.
 func printable(r rune) rune {
 	if unicode.IsControl(r) {
 		return ' '
@@ -48,16 +48,16 @@ func printable(r rune) rune {
 	return r
 }
 
-// The least widths of columns, those between two of them included.
+// Minimum widths of columns, the space before them included.
 const (
 	nameWidth = 21
 	cellWidth = 8
 )
 
 func writePart(line func(string, ...any), p Part) {
-	table, of := p.thinned()
-	texts := p.texts(of)
-	// A table's title stands in its corner, if there is room and nothing between.
+	table, rows := p.thinned()
+	texts := p.texts(rows)
+	// A short title directly above a table goes into its corner.
 	corner := ""
 	if table != nil && table.Corner == "" && len(texts)+len(p.Facts)+len(p.List) == 0 && utf8.RuneCountInString(p.Title) < nameWidth {
 		corner = p.Title
@@ -78,20 +78,20 @@ func writePart(line func(string, ...any), p Part) {
 	}
 }
 
-// texts are the paragraphs of a part, with what is to be seen on the charts, which
-// are not drawn.
-func (p Part) texts(rowsOf int) []string {
+// texts returns the paragraphs of a part, and the summaries of its charts, which are
+// not drawn. rows is from thinned.
+func (p Part) texts(rows int) []string {
 	texts := append([]string{}, p.Text...)
 	for _, c := range p.charts() {
 		if p.Table == nil && len(p.Facts) > 0 {
-			break // they say it
+			break // the facts say it
 		}
 		if c.Summary != "" {
 			texts = append(texts, c.Summary)
 		}
 	}
-	if rowsOf > 0 {
-		texts = append(texts, fmt.Sprintf("Of %s rows, these are %d:", format.Count(rowsOf), shownRows))
+	if rows > 0 {
+		texts = append(texts, fmt.Sprintf("%d of %s rows:", shownRows, format.Count(rows)))
 	}
 	return texts
 }

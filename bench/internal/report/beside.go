@@ -289,5 +289,5 @@ func (b beside) commands() *document.Part {
 	for i, r := range b.results {
 		f.add(b.names[i], r.Summary().Run.Command)
 	}
-	return &document.Part{Title: "The same again", Facts: f}
+	return &document.Part{Title: "Reproduce with", Facts: f}
 }

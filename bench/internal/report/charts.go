@@ -157,7 +157,7 @@ func timelinePart(s Summary, rec Recording) *document.Part {
 	if len(charts) == 0 {
 		return nil
 	}
-	return &document.Part{Title: "Over time", Chart: &charts[0], More: charts[1:], Table: &table, Course: true}
+	return &document.Part{Title: "Over time", Chart: &charts[0], More: charts[1:], Table: &table, Thin: true}
 }
 
 // ranges say between what the series lie.
