@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sagabench/internal/document"
+	"sagabench/internal/format"
 	"sagabench/lua"
 )
 
@@ -226,9 +227,9 @@ func comparisonTable(r Result) table {
 	return t
 }
 
-const unknown = document.Unknown
+const unknown = format.Unknown
 
-func number(x float64) string { return document.Number(x) }
+func number(x float64) string { return format.Number(x) }
 
 // precise writes a ratio near 1.
 func precise(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) }

@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"sagabench/bench/internal/report"
-	"sagabench/internal/document"
+	"sagabench/internal/format"
 )
 
 // Config of a search.
@@ -141,7 +141,7 @@ func (s *search) measure(rate float64) (kept bool, err error) {
 			s.edge.learn(rate, *m.Kept)
 			return *m.Kept, nil
 		case m.Validity.Valid:
-			return false, fmt.Errorf("at %s/s the service level cannot be judged: %s", document.Number(rate), m.Why)
+			return false, fmt.Errorf("at %s/s the service level cannot be judged: %s", format.Number(rate), m.Why)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"sagabench/bench/internal/report"
-	"sagabench/internal/document"
+	"sagabench/internal/format"
 )
 
 // Judge says in m whether it kept the service level, and why not. It leaves open
@@ -24,7 +24,7 @@ func Judge(m *report.Measured, slo report.SLO) {
 		kept(false, "errors: %.3g%% of the requests", 100*share)
 		return
 	case l.Overloaded():
-		kept(false, "overloaded: %s/s achieved of %s/s", document.Number(l.AchievedPerS), document.Number(*l.OfferedPerS))
+		kept(false, "overloaded: %s/s achieved of %s/s", format.Number(l.AchievedPerS), format.Number(*l.OfferedPerS))
 		return
 	}
 	for _, goal := range slo.Latencies {
@@ -33,7 +33,7 @@ func Judge(m *report.Measured, slo report.SLO) {
 			m.Kept, m.Why = nil, fmt.Sprintf("%d requests are too few for %s", l.Requests, goal.Name())
 			return
 		case *ms > goal.MS:
-			kept(false, "%s is %s ms", goal.Name(), document.Number(*ms))
+			kept(false, "%s is %s ms", goal.Name(), format.Number(*ms))
 			return
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"sagabench/bench/internal/report"
-	"sagabench/internal/document"
+	"sagabench/internal/format"
 )
 
 // Machine is what shares are taken of.
@@ -123,7 +123,7 @@ func serverConnections(r report.Resources, at []report.Measured) candidate {
 	}
 	return candidate{
 		"connections of the store's server", r.ServerConnsTaken(failed),
-		fmt.Sprintf("%%s of those that it allows are open, and it refuses more: %s requests failed", document.Count(failed)),
+		fmt.Sprintf("%%s of those that it allows are open, and it refuses more: %s requests failed", format.Count(failed)),
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/trial"
 	"sagabench/bench/internal/usl"
-	"sagabench/internal/document"
+	"sagabench/internal/format"
 )
 
 func (a *app) capacityCommand() *cobra.Command {
@@ -114,7 +114,7 @@ func (a *app) capacity(ctx context.Context, on setup, cfg capacity.Config) error
 	result.Validity = base.Validity
 	foretell(&result)
 	result.Validity = report.JudgeCapacity(base.Validity, result.Capacity)
-	d := result.Document(on.cfg.Dir)
+	d := report.Document(report.Result{Dir: on.cfg.Dir, Capacity: &result})
 	if err := write(on.cfg.Dir, result, d); err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (s *capacitySearch) run(ctx context.Context, measure trial.Measure) (err er
 		shape.InFlight, shape.Rate, shape.Duration, shape.Warmup = n, load.Profile{}, length, s.cfg.ScalingWarmup
 		m, err := measure(ctx, shape)
 		if err == nil {
-			s.status(fmt.Sprintf("%d in flight: %s/s", n, document.Number(m.Load.AchievedPerS)))
+			s.status(fmt.Sprintf("%d in flight: %s/s", n, format.Number(m.Load.AchievedPerS)))
 		}
 		return m, err
 	}
@@ -155,7 +155,7 @@ func (s *capacitySearch) run(ctx context.Context, measure trial.Measure) (err er
 		shape.Rate, shape.Duration = load.Constant(rate), length
 		m, err := measure(ctx, shape)
 		if err == nil {
-			s.status(fmt.Sprintf("%s/s for %s s: %s", document.Number(rate), document.Number(length.Seconds()), s.verdict(m)))
+			s.status(fmt.Sprintf("%s/s for %s s: %s", format.Number(rate), format.Number(length.Seconds()), s.verdict(m)))
 		}
 		return m, err
 	}
@@ -219,7 +219,7 @@ func (s *capacitySearch) verdict(m report.Measured) string {
 	}
 	var latencies []string
 	for _, goal := range s.cfg.SLO.Latencies {
-		latencies = append(latencies, fmt.Sprintf("%s %s ms", goal.Name(), document.Number(*m.LatencyMS.At(goal.Percentile))))
+		latencies = append(latencies, fmt.Sprintf("%s %s ms", goal.Name(), format.Number(*m.LatencyMS.At(goal.Percentile))))
 	}
 	return "kept, " + strings.Join(latencies, ", ")
 }

@@ -52,7 +52,7 @@ func (a *app) report(dirs []string, markdown bool) error {
 		}
 		results = append(results, r)
 	}
-	d := results[0].Document()
+	d := report.Document(results[0])
 	if len(results) > 1 {
 		d = report.SideBySide(results...)
 	}
@@ -85,7 +85,7 @@ func (a *app) merge(dirs []string, markdown bool) error {
 			return err
 		}
 	}
-	d := s.Document(rec, a.out)
+	d := report.Document(report.Result{Dir: a.out, Run: &s, Recording: rec})
 	if markdown && !a.json {
 		if err := a.print(d, true); err != nil || s.Validity.Valid {
 			return err

@@ -154,7 +154,7 @@ func (a *app) try(ctx context.Context, on setup) error {
 		_ = os.Remove(resultsDir) // if it is empty: nothing was written
 		return on.advise(err)
 	}
-	return a.show(summary, summary.Validity, summary.Document(report.Recording{}, cfg.Dir), cfg.Dir)
+	return a.show(summary, summary.Validity, report.Document(report.Result{Dir: cfg.Dir, Run: &summary}), cfg.Dir)
 }
 
 // childEnvironment hands the store of a run to the bench server. Not as

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"sagabench/bench/internal/report"
-	"sagabench/internal/document"
+	"sagabench/internal/format"
 )
 
 // Difference is something about the two sides that is not the same, beside what was
@@ -43,7 +43,7 @@ func differences(a, b report.Summary) []Difference {
 	list := []Difference{}
 	for _, k := range order {
 		if v := values[k]; v[0] != v[1] {
-			list = append(list, Difference{k.of, k.name, cmp.Or(v[0], document.Unknown), cmp.Or(v[1], document.Unknown)})
+			list = append(list, Difference{k.of, k.name, cmp.Or(v[0], format.Unknown), cmp.Or(v[1], format.Unknown)})
 		}
 	}
 	return list
@@ -89,7 +89,7 @@ func optional(x *float64) string {
 	if x == nil {
 		return ""
 	}
-	return document.Number(*x)
+	return format.Number(*x)
 }
 
 func deref(s *string) string {

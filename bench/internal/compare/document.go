@@ -6,6 +6,7 @@ import (
 
 	"sagabench/bench/internal/report"
 	"sagabench/internal/document"
+	"sagabench/internal/format"
 )
 
 // Document shows the comparison, with its validity and what became of its gates.
@@ -76,7 +77,7 @@ func (c Comparison) metricPart() document.Part {
 		if len(m.ARuns)+len(m.BRuns) == 0 {
 			continue
 		}
-		cells := []string{number(m.A), number(m.B), document.Unknown, document.Unknown, document.Unknown, m.verdict()}
+		cells := []string{number(m.A), number(m.B), format.Unknown, format.Unknown, format.Unknown, m.verdict()}
 		if r := m.Ratio; r != nil {
 			cells[2], cells[3], cells[4] = ratio(&r.Value), ratio(r.Low), ratio(r.High)
 		}
@@ -98,15 +99,15 @@ func (m Metric) verdict() string {
 
 func number(x *float64) string {
 	if x == nil {
-		return document.Unknown
+		return format.Unknown
 	}
-	return document.Number(*x)
+	return format.Number(*x)
 }
 
 // ratio has three decimals, so that 1 and what is next to it look alike.
 func ratio(x *float64) string {
 	if x == nil {
-		return document.Unknown
+		return format.Unknown
 	}
 	return fmt.Sprintf("%.3f", *x)
 }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"sagabench/internal/document"
+	"sagabench/internal/format"
 )
 
 // ErrGate is of a gate that cannot be read.
@@ -112,7 +112,7 @@ func (c Comparison) Judge(g Gate) GateResult {
 // signed writes a change in percent, its sign always shown.
 func signed(percent float64) string {
 	if percent > 0 {
-		return "+" + document.Number(percent) + "%"
+		return "+" + format.Number(percent) + "%"
 	}
-	return document.Number(percent) + "%"
+	return format.Number(percent) + "%"
 }

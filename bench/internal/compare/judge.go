@@ -8,7 +8,7 @@ import (
 
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/stats"
-	"sagabench/internal/document"
+	"sagabench/internal/format"
 )
 
 // drifted is the change over all runs from which on it is said.
@@ -133,9 +133,9 @@ func (j *judgement) validity() report.Validity {
 // change writes an effect in percent: "lower by 8.10%".
 func change(percent float64) string {
 	if percent < 0 {
-		return "lower by " + document.Number(-percent) + "%"
+		return "lower by " + format.Number(-percent) + "%"
 	}
-	return "higher by " + document.Number(percent) + "%"
+	return "higher by " + format.Number(percent) + "%"
 }
 
 // list writes at most three items and how many more there are.

@@ -8,6 +8,7 @@ import (
 
 	"sagabench/bench/internal/report"
 	"sagabench/internal/document"
+	"sagabench/internal/format"
 )
 
 // Document shows the plan, with its validity. command is the line to type for the same
@@ -37,7 +38,7 @@ func (p Plan) Document(v report.Validity, command string) document.Document {
 	}
 	d.Parts = []document.Part{{
 		Title: "What it takes", Table: &table,
-		Text: []string{"From and to are what the next such machine would have, with 95% confidence; " + document.Unknown + " is what was not measured, or not twice."},
+		Text: []string{"From and to are what the next such machine would have, with 95% confidence; " + format.Unknown + " is what was not measured, or not twice."},
 	}}
 	if len(v.Warnings) > 0 {
 		d.Parts = append(d.Parts, document.Part{Title: "Warnings", List: v.Warnings})
@@ -92,9 +93,9 @@ func (p Plan) headline() string {
 	default:
 		machines += " and " + what("store node") + " (" + p.Store.Driver + ")"
 	}
-	rate := document.Number(p.RatePerS) + " sagas/s"
+	rate := format.Number(p.RatePerS) + " sagas/s"
 	if p.PeakPerS > p.RatePerS {
-		rate += ", at the peak " + document.Number(p.PeakPerS) + "/s"
+		rate += ", at the peak " + format.Number(p.PeakPerS) + "/s"
 	}
 	var promise []string
 	for _, goal := range p.SLO.Latencies {
@@ -115,10 +116,10 @@ func (p Plan) extrapolated() []string {
 
 func number(x *float64) string {
 	if x == nil {
-		return document.Unknown
+		return format.Unknown
 	}
 	if *x == math.Trunc(*x) && math.Abs(*x) < 1e15 {
-		return document.Count(int64(*x)) // 3 hosts, not 3.00
+		return format.Count(int64(*x)) // 3 hosts, not 3.00
 	}
-	return document.Number(*x)
+	return format.Number(*x)
 }

@@ -7,7 +7,7 @@ import (
 
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/stats"
-	"sagabench/internal/document"
+	"sagabench/internal/format"
 )
 
 // evidence is what all results together have measured.
@@ -126,7 +126,7 @@ func (e evidence) edge(slo report.SLO) (edge, error) {
 	}
 	if len(found.kept.runs) == 0 {
 		return edge{}, fmt.Errorf("%w: no measured rate kept the service level, not even the lowest, %s/s",
-			ErrNoPlan, document.Number(e.rates[0].rate))
+			ErrNoPlan, format.Number(e.rates[0].rate))
 	}
 	found.usable, found.why = e.usable(found.kept)
 	return found, nil

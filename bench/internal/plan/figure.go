@@ -6,7 +6,7 @@ import (
 
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/stats"
-	"sagabench/internal/document"
+	"sagabench/internal/format"
 )
 
 // level is the confidence of the intervals.
@@ -78,15 +78,15 @@ func (e evidence) at(perS float64, name, unit string, of func(report.Measured) *
 	}
 	return figure{
 		value: value, known: true, off: spread(places, min(len(below.xs), len(above.xs))),
-		basis: fmt.Sprintf("%s %s%s, %s", name, document.Number(value), unit, e.where(below, above)),
+		basis: fmt.Sprintf("%s %s%s, %s", name, format.Number(value), unit, e.where(below, above)),
 	}
 }
 
 // where says at which measured rates, and of which results.
 func (e evidence) where(below, above place) string {
-	text := fmt.Sprintf("measured at %s/s", document.Number(below.rate))
+	text := fmt.Sprintf("measured at %s/s", format.Number(below.rate))
 	if above.rate > below.rate {
-		text = fmt.Sprintf("measured at %s/s and %s/s", document.Number(below.rate), document.Number(above.rate))
+		text = fmt.Sprintf("measured at %s/s and %s/s", format.Number(below.rate), format.Number(above.rate))
 	}
 	return text + " (" + e.names() + ")"
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"sagabench/bench/internal/report"
-	"sagabench/internal/document"
+	"sagabench/internal/format"
 	"sagabench/store"
 )
 
@@ -80,7 +80,7 @@ func (s sizing) memoryEach(nodes group, held []Line) []Line {
 		l.Low, l.High = sum(func(h Line) *float64 { return h.Low }), sum(func(h Line) *float64 { return h.High })
 	}
 	if has := float64(s.e.memory); has > 0 && *l.Value > has {
-		l.Caveat = fmt.Sprintf("more than the %s GB of the measured machine: more nodes, or a shorter retention, need less", document.Number(has/1e9))
+		l.Caveat = fmt.Sprintf("more than the %s GB of the measured machine: more nodes, or a shorter retention, need less", format.Number(has/1e9))
 	}
 	return []Line{l}
 }
@@ -145,7 +145,7 @@ func (s sizing) hostLost(g group) loss {
 	if math.Round(percent) > 100 {
 		l.share = 1
 		l.words = fmt.Sprintf("the promise, if it is an app host: the %d left would have %s%% of the load that is known to keep it, at the peak; one host more mends that",
-			*g.n-1, document.Number(percent))
+			*g.n-1, format.Number(percent))
 	}
 	return l
 }
@@ -164,7 +164,7 @@ func (s sizing) storeLost(g group) loss {
 	percent := 100 * l.share
 	l.line.Value, l.line.Basis = &percent, "from the number of store nodes, over which sagas spread evenly"
 	l.line.Caveat = "until a replica has taken over, or it is back"
-	l.words = fmt.Sprintf("the store: %s%% of the sagas wait until a replica of the lost node has taken over, or it is back", document.Number(percent))
+	l.words = fmt.Sprintf("the store: %s%% of the sagas wait until a replica of the lost node has taken over, or it is back", format.Number(percent))
 	return l
 }
 

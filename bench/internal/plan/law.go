@@ -8,7 +8,7 @@ import (
 
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/usl"
-	"sagabench/internal/document"
+	"sagabench/internal/format"
 )
 
 // Law is the highest rate that kept the demanded service level over the number of app
@@ -133,5 +133,5 @@ func (l *Law) most() (hosts float64, best usl.Estimate) {
 }
 
 func interval(x usl.Estimate) string {
-	return fmt.Sprintf("%s (%s to %s)", document.Number(x.Value), document.Number(x.Low), document.Number(x.High))
+	return fmt.Sprintf("%s (%s to %s)", format.Number(x.Value), format.Number(x.Low), format.Number(x.High))
 }

@@ -31,7 +31,7 @@ import (
 	"time"
 
 	"sagabench/bench/internal/report"
-	"sagabench/internal/document"
+	"sagabench/internal/format"
 )
 
 // ErrNoPlan is of measurements that carry no plan, or of a demand that makes no sense.
@@ -101,7 +101,7 @@ func Make(d Demand, results []report.Result) (Plan, report.Validity, error) {
 	memory := s.memoryEach(store, held)
 	for _, l := range memory {
 		if l.Caveat != "" {
-			warnings = append(warnings, fmt.Sprintf("memory: a store node needs %s GB, %s", document.Number(*l.Value/1e9), l.Caveat))
+			warnings = append(warnings, fmt.Sprintf("memory: a store node needs %s GB, %s", format.Number(*l.Value/1e9), l.Caveat))
 		}
 	}
 	p.Lines = slices.Concat(app.lines, store.lines, held, memory, s.flows(app.each), app.headroom(), store.headroom())

@@ -6,7 +6,7 @@ import (
 	"sort"
 
 	"sagabench/bench/internal/report"
-	"sagabench/internal/document"
+	"sagabench/internal/format"
 )
 
 // sizing is the demand with what it is sized by.
@@ -54,12 +54,12 @@ func (s sizing) embeddedHosts() group {
 	n := int(hosts)
 	l := Line{
 		What: "app hosts", Unit: fmt.Sprintf("hosts of %d cores", s.e.cores), Value: &hosts,
-		Basis: fmt.Sprintf("one carried %s/s and kept the promise (%s)", document.Number(s.edge.kept.rate), s.e.names()),
+		Basis: fmt.Sprintf("one carried %s/s and kept the promise (%s)", format.Number(s.edge.kept.rate), s.e.names()),
 	}
 	if s.edge.broken != nil {
 		fewest := count(s.edge.broken.rate)
 		l.Low, l.High = &fewest, &hosts
-		l.Basis += fmt.Sprintf("; at %s/s it was broken", document.Number(s.edge.broken.rate))
+		l.Basis += fmt.Sprintf("; at %s/s it was broken", format.Number(s.edge.broken.rate))
 	}
 	g := group{name: "app hosts", n: &n, each: s.peak / hosts, full: hosts * s.edge.kept.rate / s.peak}
 	l.Extrapolated = s.beyond(g.each)
@@ -196,7 +196,7 @@ func (s sizing) beyond(each float64) bool {
 // used says how busy a processor may be.
 func (s sizing) used() string {
 	return fmt.Sprintf("used to %s%%: %s was that busy at %s/s, the highest rate that kept the promise",
-		document.Number(100**s.edge.usable), s.edge.why, document.Number(s.edge.kept.rate))
+		format.Number(100**s.edge.usable), s.edge.why, format.Number(s.edge.kept.rate))
 }
 
 // many says what is assumed of a number that was not measured together.

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"sagabench/bench/internal/report"
-	"sagabench/internal/document"
+	"sagabench/internal/format"
 	"sagabench/store"
 )
 
@@ -15,7 +15,7 @@ func (s sizing) warnings() []string {
 	warn := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	if s.peak > sameRate*s.e.highest() {
 		warn("extrapolated: the peak is %s/s, the highest rate that was measured and followed %s/s",
-			document.Number(s.peak), document.Number(s.e.highest()))
+			format.Number(s.peak), format.Number(s.e.highest()))
 	}
 	for d := store.D0; d < store.D3; d++ {
 		if s.e.store.Durability == d.String() {
@@ -39,7 +39,7 @@ func (s sizing) warnings() []string {
 	}
 	if others := s.e.others(s.edge.kept); s.e.shared && others > othersShare {
 		warn("other work: %s%% of the machine was busy with neither load, app nor store at %s/s; without that they may carry more",
-			document.Number(100*others), document.Number(s.edge.kept.rate))
+			format.Number(100*others), format.Number(s.edge.kept.rate))
 	}
 	if s.e.shared {
 		warn("shared host: load, app and store took CPU from each other when they were measured; with machines of their own they may need fewer")

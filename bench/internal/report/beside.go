@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"sagabench/internal/document"
+	"sagabench/internal/format"
 )
 
 // SideBySide shows results, one at least, a column each. It ranks nothing: whether a
@@ -17,7 +18,7 @@ func SideBySide(results ...Result) document.Document {
 	b := beside{results: results, names: columnNames(results)}
 	d := document.Document{
 		Title:    strings.Join(b.names, ", "),
-		Headline: plural(int64(len(results)), "result") + " side by side",
+		Headline: format.Plural(int64(len(results)), "result") + " side by side",
 		Lead:     b.unlike(),
 	}
 	var invalid []string
@@ -72,7 +73,7 @@ func (b beside) unlike() (lines []string) {
 		of   func(Run) string
 	}{
 		{"Not ranked: the durability is not the same, and what costs less may keep less", func(r Run) string { return cmp.Or(r.Store.Durability, "unknown") }},
-		{"Not the same saga", func(r Run) string { return r.Scenario.words() }},
+		{"Not the same saga", func(r Run) string { return r.Scenario.String() }},
 		{"Not in the same places", func(r Run) string { return r.Topology }},
 	} {
 		var values []string
@@ -93,10 +94,10 @@ func (b beside) unlike() (lines []string) {
 func (b beside) table(items []besideItem) *document.Table {
 	t := &document.Table{Columns: b.names}
 	for _, item := range items {
-		r, known := document.Row{Name: item.name}, false
+		r, known := document.Row{Name: item.Name}, false
 		for _, one := range b.results {
-			cell := cmp.Or(item.of(one), unknown)
-			known = known || cell != unknown
+			cell := cmp.Or(item.Of(one), format.Unknown)
+			known = known || cell != format.Unknown
 			r.Cells = append(r.Cells, cell)
 		}
 		if known {
@@ -107,17 +108,17 @@ func (b beside) table(items []besideItem) *document.Table {
 }
 
 type besideItem struct {
-	name string
-	of   func(Result) string
+	Name string
+	Of   func(Result) string
 }
 
 // atEdge makes an item of what a measurement knows.
 func atEdge(name string, of func(Measured) string) besideItem {
 	return besideItem{name, func(r Result) string {
-		if m := r.edge(); m != nil {
+		if m := r.Edge(); m != nil {
 			return of(*m)
 		}
-		return unknown
+		return format.Unknown
 	}}
 }
 
@@ -129,18 +130,18 @@ func (b beside) figures() *document.Part {
 		{"durability", func(r Result) string { return r.Summary().Run.Store.Durability }},
 		{"found", func(r Result) string {
 			if r.Capacity != nil {
-				return "highest at " + r.Capacity.Capacity.SLO.level()
+				return "highest at " + r.Capacity.Capacity.SLO.LatencyLimits()
 			}
 			if r.Run.Load.OfferedPerS != nil {
-				return optional(r.Run.Load.OfferedPerS) + "/s offered"
+				return format.Optional(r.Run.Load.OfferedPerS, format.Number) + "/s offered"
 			}
-			return count(int64(r.Run.Load.InFlight)) + " in flight"
+			return format.Count(int64(r.Run.Load.InFlight)) + " in flight"
 		}},
 		{"sagas/s", func(r Result) string {
 			if r.Capacity != nil {
-				return optional(r.Capacity.Capacity.RatePerS)
+				return format.Optional(r.Capacity.Capacity.RatePerS, format.Number)
 			}
-			return number(r.Run.Load.AchievedPerS)
+			return format.Number(r.Run.Load.AchievedPerS)
 		}},
 		{"limited by", func(r Result) string {
 			if r.Capacity != nil {
@@ -148,7 +149,7 @@ func (b beside) figures() *document.Part {
 			}
 			return ""
 		}},
-		atEdge("errors", func(m Measured) string { return count(m.Load.Errors) }),
+		atEdge("errors", func(m Measured) string { return format.Count(m.Load.Errors) }),
 		{"valid", func(r Result) string {
 			if r.Summary().Validity.Valid {
 				return "yes"
@@ -160,12 +161,12 @@ func (b beside) figures() *document.Part {
 
 func (b beside) latency() *document.Part {
 	var items []besideItem
-	for _, p := range latencyItems() {
-		items = append(items, atEdge(p.name, func(m Measured) string {
+	for _, p := range LatencyFields() {
+		items = append(items, atEdge(p.Name, func(m Measured) string {
 			if m.Load.Overloaded() {
-				return unknown // no latency holds at that rate
+				return format.Unknown // no latency holds at that rate
 			}
-			return optional(p.of(m.LatencyMS))
+			return format.Optional(p.Of(m.LatencyMS), format.Number)
 		}))
 	}
 	return filled("Latency from the due time, ms", b.table(items))
@@ -194,12 +195,12 @@ func (b beside) percentiles() *document.Part {
 
 func (b beside) costs() *document.Part {
 	var items []besideItem
-	for _, item := range costItems() {
-		items = append(items, atEdge(item.name, func(m Measured) string {
-			if x := item.of(m.CostPerSaga); x != nil {
-				return number(*x) + item.unit
+	for _, item := range CostFields() {
+		items = append(items, atEdge(item.Name, func(m Measured) string {
+			if x := item.Of(m.CostPerSaga); x != nil {
+				return format.Number(*x) + item.Unit
 			}
-			return unknown
+			return format.Unknown
 		}))
 	}
 	return filled("Cost per saga", b.table(items))
@@ -209,7 +210,7 @@ func (b beside) split() *document.Part {
 	var names []string
 	var costs []Cost
 	for i, r := range b.results {
-		if m := r.edge(); m != nil {
+		if m := r.Edge(); m != nil {
 			names, costs = append(names, b.names[i]), append(costs, m.CostPerSaga)
 		}
 	}
@@ -218,8 +219,8 @@ func (b beside) split() *document.Part {
 
 func (b beside) resources() *document.Part {
 	var items []besideItem
-	for _, item := range resourceItems() {
-		items = append(items, atEdge(item.name, func(m Measured) string { return item.text(m.Resources) }))
+	for _, item := range ResourceFields() {
+		items = append(items, atEdge(item.Name, func(m Measured) string { return item.Text(m.Resources) }))
 	}
 	return filled("Resources used", b.table(items))
 }
@@ -233,7 +234,7 @@ func (b beside) settings() *document.Part {
 		}
 	}
 	items := []besideItem{
-		{"machine", func(r Result) string { return r.Summary().Environment.machine() }},
+		{"machine", func(r Result) string { return r.Summary().Environment.Machine() }},
 		{"software", func(r Result) string { return r.Summary().Environment.Kernel + ", " + r.Summary().Environment.Go }},
 		{"commit", func(r Result) string {
 			if c := r.Summary().Run.Commit; c != nil {
@@ -241,8 +242,8 @@ func (b beside) settings() *document.Part {
 			}
 			return ""
 		}},
-		{"versions", func(r Result) string { return pairs(r.Summary().Environment.Versions, " ") }},
-		{"saga", func(r Result) string { return r.Summary().Run.Scenario.words() }},
+		{"versions", func(r Result) string { return Pairs(r.Summary().Environment.Versions, " ") }},
+		{"saga", func(r Result) string { return r.Summary().Run.Scenario.String() }},
 		{"topology", func(r Result) string { return r.Summary().Run.Topology }},
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -250,13 +251,13 @@ func (b beside) settings() *document.Part {
 	}
 	var f facts
 	for _, item := range items {
-		first := item.of(b.results[0])
-		if !slices.ContainsFunc(b.results, func(r Result) bool { return item.of(r) != first }) {
+		first := item.Of(b.results[0])
+		if !slices.ContainsFunc(b.results, func(r Result) bool { return item.Of(r) != first }) {
 			continue
 		}
-		name := item.name
+		name := item.Name
 		for i, r := range b.results {
-			f.add(name, b.names[i]+": "+cmp.Or(item.of(r), unknown))
+			f.add(name, b.names[i]+": "+cmp.Or(item.Of(r), format.Unknown))
 			name = ""
 		}
 	}
@@ -268,8 +269,8 @@ func (b beside) settings() *document.Part {
 
 func (b beside) check() *document.Part {
 	var items []besideItem
-	for _, item := range checkItems() {
-		items = append(items, besideItem{item.name, func(r Result) string { return optionalCount(item.of(r.Summary().Check)) }})
+	for _, item := range CheckFields() {
+		items = append(items, besideItem{item.Name, func(r Result) string { return format.Optional(item.Of(r.Summary().Check), format.Count) }})
 	}
 	return filled("Check", b.table(items))
 }

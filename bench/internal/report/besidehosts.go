@@ -8,6 +8,7 @@ import (
 
 	"sagabench/bench/internal/usl"
 	"sagabench/internal/document"
+	"sagabench/internal/format"
 )
 
 // onHosts is the highest throughput of a number of app hosts.
@@ -20,14 +21,14 @@ type onHosts struct {
 
 // throughput is what a result says of its app hosts: the highest rate that kept the
 // service level, or what a run achieved.
-func (r Result) throughput() (t onHosts, known bool) {
+func throughput(r Result) (t onHosts, known bool) {
 	t = onHosts{n: r.Summary().Run.AppHosts, of: r}
 	if c := r.Capacity; c == nil {
 		t.rate = r.Run.Load.AchievedPerS
 	} else if c := c.Capacity; c.RatePerS != nil {
 		t.rate, t.low, t.high = *c.RatePerS, c.LowPerS, c.HighPerS
 	}
-	return t, t.n > 0 && t.rate > 0 && r.edge() != nil
+	return t, t.n > 0 && t.rate > 0 && r.Edge() != nil
 }
 
 // scaling is the throughput over the number of app hosts, where several were measured
@@ -35,7 +36,7 @@ func (r Result) throughput() (t onHosts, known bool) {
 func (b beside) scaling() *document.Part {
 	var all []onHosts // n rising, and of each n the highest rate first
 	for _, r := range b.results {
-		t, known := r.throughput()
+		t, known := throughput(r)
 		if !known {
 			continue
 		}
@@ -52,7 +53,7 @@ func (b beside) scaling() *document.Part {
 	var measured []Measured
 	for _, t := range all {
 		points = append(points, usl.Point{N: float64(t.n), X: t.rate})
-		measured = append(measured, *t.of.edge())
+		measured = append(measured, *t.of.Edge())
 	}
 	fit, noFit := new(usl.Fit), ""
 	if f, err := usl.FitPoints(points, 1); err != nil {
@@ -83,7 +84,7 @@ func addGains(part *document.Part, all []onHosts) {
 	part.Table.Columns = append(part.Table.Columns, "added by each")
 	var best []onHosts
 	for i, t := range all {
-		text := unknown
+		text := format.Unknown
 		if i == 0 || t.n > all[i-1].n {
 			if best = append(best, t); len(best) > 1 {
 				text = gain(best[len(best)-2], t)
@@ -98,7 +99,7 @@ func addGains(part *document.Part, all []onHosts) {
 	if n := best[0].n; n > 1 {
 		each = fmt.Sprintf("each of the first %d carries", n)
 	}
-	text := fmt.Sprintf("From %d to %d app hosts: each added %s sagas/s, %s of what %s.", from.n, to.n, gain(from, to), percent(more/first), each)
+	text := fmt.Sprintf("From %d to %d app hosts: each added %s sagas/s, %s of what %s.", from.n, to.n, gain(from, to), format.Percent(more/first), each)
 	if more <= 0 {
 		text = fmt.Sprintf("From %d to %d app hosts: no more sagas/s.", from.n, to.n)
 	}
@@ -117,11 +118,11 @@ func perHost(from, to onHosts) float64 { return (to.rate - from.rate) / float64(
 // gain is the same in words, with its 95% interval where those of the rates are known.
 func gain(from, to onHosts) string {
 	more, hosts := perHost(from, to), float64(to.n-from.n)
-	text := number(more)
+	text := format.Number(more)
 	if from.low == nil || from.high == nil || to.low == nil || to.high == nil {
 		return text
 	}
 	below := math.Hypot(to.rate-*to.low, *from.high-from.rate) / hosts
 	above := math.Hypot(*to.high-to.rate, from.rate-*from.low) / hosts
-	return fmt.Sprintf("%s (%s to %s)", text, number(more-below), number(more+above))
+	return fmt.Sprintf("%s (%s to %s)", text, format.Number(more-below), format.Number(more+above))
 }

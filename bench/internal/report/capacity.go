@@ -1,6 +1,13 @@
 package report
 
-import "sagabench/bench/internal/usl"
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"sagabench/bench/internal/usl"
+	"sagabench/internal/format"
+)
 
 // CapacitySummary is summary.json of bench capacity: the parts of a Summary that
 // many measurements on one store have in common, and its own.
@@ -111,4 +118,35 @@ type Limit struct {
 	Resource string   `json:"resource"` // as "store CPU"; empty: not known
 	Share    *float64 `json:"share"`    // how much of it was used at the edge; null: it has no measure
 	Evidence string   `json:"evidence"` // in words, with the numbers
+}
+
+// String is the service level in words.
+func (o SLO) String() string {
+	var all []string
+	for _, l := range o.Latencies {
+		all = append(all, l.String())
+	}
+	return strings.Join(append(all, "errors ≤ "+format.Short(100*o.Errors)+"%"), ", ")
+}
+
+// String is the goal as "p99 ≤ 20 ms".
+func (g LatencyGoal) String() string { return g.Name() + " ≤ " + format.Short(g.MS) + " ms" }
+
+// Name is that of the percentile, as "p99.9".
+func (g LatencyGoal) Name() string { return "p" + format.Short(g.Percentile) }
+
+// LatencyLimits is the service level without that of the errors.
+func (o SLO) LatencyLimits() string {
+	var all []string
+	for _, l := range o.Latencies {
+		all = append(all, l.String())
+	}
+	return strings.Join(all, ", ")
+}
+
+// ByRate are the open-loop steps by their offered rate.
+func (c Capacity) ByRate() []Measured {
+	steps := slices.DeleteFunc(slices.Clone(c.Steps), func(m Measured) bool { return m.Load.OfferedPerS == nil })
+	slices.SortStableFunc(steps, func(a, b Measured) int { return cmp.Compare(*a.Load.OfferedPerS, *b.Load.OfferedPerS) })
+	return steps
 }

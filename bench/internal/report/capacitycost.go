@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sagabench/internal/document"
+	"sagabench/internal/format"
 )
 
 // apart is how far from each other the rates are, relatively, that the costs and the
@@ -14,8 +15,8 @@ const apart = 0.1
 
 // samples are a measurement each for some rates that the system could follow, the
 // highest included. Of a rate that was measured more than once it is the last.
-func (c Capacity) samples() (names []string, chosen []Measured) {
-	for _, m := range slices.Backward(c.byRate()) {
+func (c search) samples() (names []string, chosen []Measured) {
+	for _, m := range slices.Backward(c.ByRate()) {
 		if m.Load.Overloaded() || !m.Validity.Valid {
 			continue
 		}
@@ -25,13 +26,13 @@ func (c Capacity) samples() (names []string, chosen []Measured) {
 	}
 	slices.Reverse(chosen)
 	for _, m := range chosen {
-		names = append(names, number(*m.Load.OfferedPerS)+"/s")
+		names = append(names, format.Number(*m.Load.OfferedPerS)+"/s")
 	}
 	return names, chosen
 }
 
 // costPart is what a saga costs at some rates: batches fill as the rate rises.
-func (c Capacity) costPart() *document.Part {
+func (c search) costPart() *document.Part {
 	names, chosen := c.samples()
 	var costs []Cost
 	for _, m := range chosen {
@@ -43,27 +44,27 @@ func (c Capacity) costPart() *document.Part {
 	}
 	last := costs[len(costs)-1]
 	var said []string
-	for _, who := range spenders() {
-		if us := who.of(last); us != nil {
-			said = append(said, who.name+" "+number(*us))
+	for _, who := range Spenders() {
+		if us := who.Of(last); us != nil {
+			said = append(said, who.Name+" "+format.Number(*us))
 		}
 	}
 	chart.Summary = fmt.Sprintf("CPU per saga in µs, by who spends it, at some rates; at %s: %s.", names[len(names)-1], strings.Join(said, ", "))
 	table := document.Table{Corner: "offered"}
-	for _, item := range costItems() {
-		if !slices.ContainsFunc(costs, func(c Cost) bool { return item.of(c) != nil }) {
+	for _, item := range CostFields() {
+		if !slices.ContainsFunc(costs, func(c Cost) bool { return item.Of(c) != nil }) {
 			continue
 		}
-		table.Columns = append(table.Columns, strings.TrimSpace(item.name+","+item.unit))
-		if item.unit == "" {
-			table.Columns[len(table.Columns)-1] = item.name
+		table.Columns = append(table.Columns, strings.TrimSpace(item.Name+","+item.Unit))
+		if item.Unit == "" {
+			table.Columns[len(table.Columns)-1] = item.Name
 		}
 	}
 	for i, c := range costs {
 		r := document.Row{Name: names[i]}
-		for _, item := range costItems() {
-			if slices.ContainsFunc(costs, func(c Cost) bool { return item.of(c) != nil }) {
-				r.Cells = append(r.Cells, optional(item.of(c)))
+		for _, item := range CostFields() {
+			if slices.ContainsFunc(costs, func(c Cost) bool { return item.Of(c) != nil }) {
+				r.Cells = append(r.Cells, format.Optional(item.Of(c), format.Number))
 			}
 		}
 		table.Rows = append(table.Rows, r)
@@ -72,23 +73,23 @@ func (c Capacity) costPart() *document.Part {
 }
 
 // resourcesPart is what was used of each resource at some rates.
-func (c Capacity) resourcesPart() *document.Part {
+func (c search) resourcesPart() *document.Part {
 	names, chosen := c.samples()
 	table := document.Table{Corner: "offered"}
 	for _, name := range names {
 		table.Rows = append(table.Rows, document.Row{Name: name})
 	}
-	for _, item := range resourceItems() {
+	for _, item := range ResourceFields() {
 		cells, known := make([]string, len(chosen)), false
 		for i, m := range chosen {
-			cells[i] = item.text(m.Resources)
-			x := item.of(m.Resources)
+			cells[i] = item.Text(m.Resources)
+			x := item.Of(m.Resources)
 			known = known || x != nil && *x > 0 // nothing waits, nothing is sent: not worth a column
 		}
 		if !known {
 			continue
 		}
-		table.Columns = append(table.Columns, item.name)
+		table.Columns = append(table.Columns, item.Name)
 		for i, cell := range cells {
 			table.Rows[i].Cells = append(table.Rows[i].Cells, cell)
 		}
@@ -97,37 +98,4 @@ func (c Capacity) resourcesPart() *document.Part {
 		return nil
 	}
 	return &document.Part{Title: "Resources over the rate", Text: []string{"CPU in cores kept busy."}, Table: &table}
-}
-
-// resourceItem is one of the resources, by its name.
-type resourceItem struct {
-	name  string
-	of    func(Resources) *float64
-	share bool
-}
-
-func (i resourceItem) text(r Resources) string {
-	x := i.of(r)
-	if x != nil && i.share {
-		return percent(*x)
-	}
-	return optional(x)
-}
-
-func resourceItems() []resourceItem {
-	return []resourceItem{
-		{"load", func(r Resources) *float64 { return r.LoadCores }, false},
-		{"app", func(r Resources) *float64 { return r.AppCores }, false},
-		{"store", func(r Resources) *float64 { return r.StoreCores }, false},
-		{"machine", func(r Resources) *float64 { return r.HostBusy }, true},
-		{"busiest core", func(r Resources) *float64 { return r.BusiestCore }, true},
-		{"fsyncs/s", func(r Resources) *float64 { return r.StoreFsyncsPerS }, false},
-		{"calls under way", func(r Resources) *float64 { return r.StoreCallsBusy }, false},
-		{"lock waits", func(r Resources) *float64 { return r.StoreLockWaits }, false},
-		{"apps that turn clients away", func(r Resources) *float64 { return r.AppKeptOut }, false},
-		{"connection waits", func(r Resources) *float64 { return r.StoreConnWaits }, false},
-		{"server's connections", func(r Resources) *float64 { return r.StoreServerConns }, true},
-		{"network, bytes/s", func(r Resources) *float64 { return r.NetworkBytesPerS }, false},
-		{"network", func(r Resources) *float64 { return r.NetworkShare }, true},
-	}
 }

@@ -4,16 +4,19 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"sagabench/bench/internal/usl"
 	"sagabench/internal/document"
+	"sagabench/internal/format"
 )
 
-// Document is the result as it is shown.
-func (s CapacitySummary) Document(dir string) document.Document {
-	c := s.Capacity
+// search renders the parts of a search for the capacity.
+type search struct{ Capacity }
+
+// capacityDocument is the result as it is shown.
+func capacityDocument(s CapacitySummary, dir string) document.Document {
+	c := search{s.Capacity}
 	d := document.Document{
 		Title:    s.Run.ID,
 		Verdict:  s.Validity.Verdict(),
@@ -34,54 +37,27 @@ func (s CapacitySummary) Document(dir string) document.Document {
 	add(c.predictedPart())
 	d.Parts = append(d.Parts, document.Part{Title: "Check", Facts: checkFacts(s.Check)})
 	add(warningsPart(s.Validity))
-	var search facts
-	search.add("service level", c.SLO.String())
-	search.add("measured", fmt.Sprintf("%s with a rate, %s with a number in flight, in %s s",
-		plural(int64(len(c.Steps)), "time"), plural(int64(len(c.Scaling)), "time"), number(s.Run.DurationS)))
-	search.add("saga", s.Run.Scenario.words())
+	var how facts
+	how.add("service level", c.SLO.String())
+	how.add("measured", fmt.Sprintf("%s with a rate, %s with a number in flight, in %s s",
+		format.Plural(int64(len(c.Steps)), "time"), format.Plural(int64(len(c.Scaling)), "time"), format.Number(s.Run.DurationS)))
+	how.add("saga", s.Run.Scenario.String())
 	d.Parts = append(d.Parts,
-		document.Part{Title: "Search", Facts: search},
+		document.Part{Title: "Search", Facts: how},
 		document.Part{Title: "Environment", Facts: environmentFacts(s.Run, s.Environment)},
 		document.Part{Title: "Run", Facts: runFacts(s.Run, dir)})
 	return d
 }
 
-// String is the service level in words.
-func (o SLO) String() string {
-	var all []string
-	for _, l := range o.Latencies {
-		all = append(all, l.String())
-	}
-	return strings.Join(append(all, "errors ≤ "+brief(100*o.Errors)+"%"), ", ")
-}
-
-// String is the goal as "p99 ≤ 20 ms".
-func (g LatencyGoal) String() string { return g.Name() + " ≤ " + brief(g.MS) + " ms" }
-
-// Name is that of the percentile, as "p99.9".
-func (g LatencyGoal) Name() string { return "p" + brief(g.Percentile) }
-
-// brief writes a number that somebody chose.
-func brief(x float64) string { return fmt.Sprintf("%.6g", x) }
-
-// level is the service level without that of the errors.
-func (o SLO) level() string {
-	var all []string
-	for _, l := range o.Latencies {
-		all = append(all, l.String())
-	}
-	return strings.Join(all, ", ")
-}
-
-func (c Capacity) headline(s Store) string {
+func (c search) headline(s Store) string {
 	where := "on " + cmp.Or(s.Driver, "an unknown store")
 	if d := durability(s); d != "" {
 		where += " (" + d + ")"
 	}
 	if c.RatePerS == nil {
-		return fmt.Sprintf("no rate that was tried %s keeps %s", where, c.SLO.level())
+		return fmt.Sprintf("no rate that was tried %s keeps %s", where, c.SLO.LatencyLimits())
 	}
-	line := fmt.Sprintf("%s sagas/s %s at %s", number(*c.RatePerS), where, c.SLO.level())
+	line := fmt.Sprintf("%s sagas/s %s at %s", format.Number(*c.RatePerS), where, c.SLO.LatencyLimits())
 	if c.HighPerS == nil {
 		line = "at least " + line
 	}
@@ -92,14 +68,14 @@ func (c Capacity) headline(s Store) string {
 }
 
 // lead says how well the rate is known.
-func (c Capacity) lead() []string {
+func (c search) lead() []string {
 	switch {
 	case c.RatePerS == nil && c.HighPerS != nil:
-		return []string{fmt.Sprintf("The service level was not kept at %s sagas/s, nor above.", number(*c.HighPerS))}
+		return []string{fmt.Sprintf("The service level was not kept at %s sagas/s, nor above.", format.Number(*c.HighPerS))}
 	case c.RatePerS == nil:
 		return nil
 	case c.HighPerS != nil && c.LowPerS != nil:
-		return []string{fmt.Sprintf("With 95%% confidence the highest rate that keeps it is from %s to %s sagas/s.", number(*c.LowPerS), number(*c.HighPerS))}
+		return []string{fmt.Sprintf("With 95%% confidence the highest rate that keeps it is from %s to %s sagas/s.", format.Number(*c.LowPerS), format.Number(*c.HighPerS))}
 	case c.HighPerS == nil:
 		return []string{"It was kept at the highest rate that was tried."}
 	}
@@ -107,8 +83,8 @@ func (c Capacity) lead() []string {
 }
 
 // latencyPart is latency over the offered rate, all measurements of it.
-func (c Capacity) latencyPart() *document.Part {
-	steps := c.byRate()
+func (c search) latencyPart() *document.Part {
+	steps := c.ByRate()
 	if len(steps) == 0 {
 		return nil
 	}
@@ -142,7 +118,7 @@ func (c Capacity) latencyPart() *document.Part {
 				return m.LatencyMS.At(g.Percentile)
 			})
 		}
-		chart.Marks = append(chart.Marks, document.Mark{Label: brief(g.MS) + " ms", Y: &g.MS})
+		chart.Marks = append(chart.Marks, document.Mark{Label: format.Short(g.MS) + " ms", Y: &g.MS})
 		table.Columns = append(table.Columns, g.Name())
 	}
 	if len(chart.Series) == 0 {
@@ -150,30 +126,30 @@ func (c Capacity) latencyPart() *document.Part {
 	}
 	logarithmic(&chart, chart.Series[0].Points[0].Y)
 	if c.RatePerS != nil {
-		chart.Marks = append(chart.Marks, document.Mark{Label: number(*c.RatePerS) + "/s", X: c.RatePerS})
+		chart.Marks = append(chart.Marks, document.Mark{Label: format.Number(*c.RatePerS) + "/s", X: c.RatePerS})
 	}
 	table.Columns = append(table.Columns, "errors", "")
 	for _, m := range steps {
-		r := document.Row{Name: number(*m.Load.OfferedPerS), Cells: []string{number(m.Load.AchievedPerS), optional(m.LatencyMS.P50)}}
+		r := document.Row{Name: format.Number(*m.Load.OfferedPerS), Cells: []string{format.Number(m.Load.AchievedPerS), format.Optional(m.LatencyMS.P50, format.Number)}}
 		for _, g := range c.SLO.Latencies {
-			r.Cells = append(r.Cells, optional(m.LatencyMS.At(g.Percentile)))
+			r.Cells = append(r.Cells, format.Optional(m.LatencyMS.At(g.Percentile), format.Number))
 		}
-		r.Cells = append(r.Cells, count(m.Load.Errors), m.outcome())
+		r.Cells = append(r.Cells, format.Count(m.Load.Errors), stepOutcome(m))
 		table.Rows = append(table.Rows, r)
 	}
 	chart.Summary = fmt.Sprintf("Latency from the due time over the offered rate, %s to %s sagas/s; the service level is %s.",
-		number(*steps[0].Load.OfferedPerS), number(*steps[len(steps)-1].Load.OfferedPerS), c.SLO)
+		format.Number(*steps[0].Load.OfferedPerS), format.Number(*steps[len(steps)-1].Load.OfferedPerS), c.SLO)
 	return &document.Part{Title: "Latency over the rate", Chart: &chart, Table: &table}
 }
 
 // outcome says what became of the service level.
-func (m Measured) outcome() string {
+func stepOutcome(m Measured) string {
 	switch {
 	case !m.Validity.Valid:
 		kind, _, _ := strings.Cut(m.Why, ":") // its numbers would be most of the table
 		return "not valid, " + cmp.Or(kind, "incomplete")
 	case m.Kept == nil:
-		return unknown
+		return format.Unknown
 	case *m.Kept:
 		return "kept"
 	default:
@@ -195,21 +171,14 @@ func logarithmic(c *document.Chart, typical float64) {
 	}
 }
 
-// byRate are the open-loop steps by their offered rate.
-func (c Capacity) byRate() []Measured {
-	steps := slices.DeleteFunc(slices.Clone(c.Steps), func(m Measured) bool { return m.Load.OfferedPerS == nil })
-	slices.SortStableFunc(steps, func(a, b Measured) int { return cmp.Compare(*a.Load.OfferedPerS, *b.Load.OfferedPerS) })
-	return steps
-}
-
-func (c Capacity) limitPart() *document.Part {
+func (c search) limitPart() *document.Part {
 	if c.Limit.Resource == "" && c.Limit.Evidence == "" {
 		return nil
 	}
 	var f facts
 	f.add("resource", cmp.Or(c.Limit.Resource, "not known"))
 	if c.Limit.Share != nil {
-		f.add("used at the edge", percent(*c.Limit.Share))
+		f.add("used at the edge", format.Percent(*c.Limit.Share))
 	}
 	if c.Limit.Evidence != "" {
 		f.add("evidence", c.Limit.Evidence)
@@ -218,7 +187,7 @@ func (c Capacity) limitPart() *document.Part {
 }
 
 // scalingPart is throughput over in flight, with the law that was fitted to it.
-func (c Capacity) scalingPart() *document.Part {
+func (c search) scalingPart() *document.Part {
 	var points []usl.Point
 	for _, m := range c.Scaling {
 		points = append(points, usl.Point{N: float64(m.Load.InFlight), X: m.Load.AchievedPerS})
@@ -241,20 +210,20 @@ func LawPart(of, over string, points []usl.Point, measured []Measured, fit *usl.
 		if p.X > best.X {
 			best = p
 		}
-		fitted, residual := unknown, unknown
+		fitted, residual := format.Unknown, format.Unknown
 		if fit != nil && p.X > 0 {
 			if at, known := fit.At(p.N); known {
-				fitted, residual = number(at.Value), percent((p.X-at.Value)/p.X)
+				fitted, residual = format.Number(at.Value), format.Percent((p.X-at.Value)/p.X)
 			}
 		}
 		latency := measured[i].LatencyMS
 		table.Rows = append(table.Rows, document.Row{
-			Name:  count(int64(p.N)),
-			Cells: []string{number(p.X), fitted, residual, optional(latency.P50), optional(latency.P99)},
+			Name:  format.Count(int64(p.N)),
+			Cells: []string{format.Number(p.X), fitted, residual, format.Optional(latency.P50, format.Number), format.Optional(latency.P99, format.Number)},
 		})
 	}
 	chart := document.Chart{
-		Summary: fmt.Sprintf("Throughput over the number %s: at most %s sagas/s, with %s.", over, number(best.X), count(int64(best.N))),
+		Summary: fmt.Sprintf("Throughput over the number %s: at most %s sagas/s, with %s.", over, format.Number(best.X), format.Count(int64(best.N))),
 		X:       document.Axis{Label: of, Scale: document.Log2}, Y: document.Axis{Label: "sagas/s"},
 		Series: []document.Series{dots},
 	}
@@ -270,11 +239,11 @@ func LawPart(of, over string, points []usl.Point, measured []Measured, fit *usl.
 		name, unit string
 		usl.Estimate
 	}{{"λ, one alone", "/s", fit.Lambda}, {"σ, contention", "", fit.Sigma}, {"κ, coherence", "", fit.Kappa}} {
-		f.add(p.name, fmt.Sprintf("%s%s (95%%: %s to %s)", number(p.Value), p.unit, number(p.Low), number(p.High)))
+		f.add(p.name, fmt.Sprintf("%s%s (95%%: %s to %s)", format.Number(p.Value), p.unit, format.Number(p.Low), format.Number(p.High)))
 	}
 	f.add("R²", fmt.Sprintf("%.3f", fit.R2))
 	if n, x, known := fit.Peak(); known {
-		f.add("peak", fmt.Sprintf("%s sagas/s (95%%: %s to %s) with %s %s", number(x.Value), number(x.Low), number(x.High), number(n), of))
+		f.add("peak", fmt.Sprintf("%s sagas/s (95%%: %s to %s) with %s %s", format.Number(x.Value), format.Number(x.Low), format.Number(x.High), format.Number(n), of))
 	}
 	part.Facts = f
 	return part
@@ -295,17 +264,17 @@ func lawSeries(fit usl.Fit) document.Series {
 }
 
 // predictedPart is how good the arithmetic of a plan is, by these measurements.
-func (c Capacity) predictedPart() *document.Part {
+func (c search) predictedPart() *document.Part {
 	if len(c.Predicted) == 0 {
 		return nil
 	}
 	table := document.Table{Columns: []string{"expected", "measured", "unit"}}
 	for _, p := range c.Predicted {
-		table.Rows = append(table.Rows, document.Row{Name: p.What, Cells: []string{number(p.Expected), number(p.Measured), p.Unit}})
+		table.Rows = append(table.Rows, document.Row{Name: p.What, Cells: []string{format.Number(p.Expected), format.Number(p.Measured), p.Unit}})
 	}
 	return &document.Part{
 		Title: "The middle of the range, foretold",
-		Text:  []string{fmt.Sprintf("What follows from the other measurements for %s/s, as a plan has it, and what was measured.", number(*c.Middle.Load.OfferedPerS))},
+		Text:  []string{fmt.Sprintf("What follows from the other measurements for %s/s, as a plan has it, and what was measured.", format.Number(*c.Middle.Load.OfferedPerS))},
 		Table: &table,
 	}
 }

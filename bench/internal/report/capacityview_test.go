@@ -62,7 +62,7 @@ func capacityRun(t *testing.T) CapacitySummary {
 func TestCapacityDocument_Golden(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	require.NoError(t, document.Text(&out, capacityRun(t).Document("results/c")))
+	require.NoError(t, document.Text(&out, capacityDocument(capacityRun(t), "results/c")))
 	golden(t, "capacity.txt", out.Bytes())
 }
 
@@ -96,11 +96,11 @@ func TestCapacityDocument_SaysWhatIsKnown(t *testing.T) {
 		s := capacityRun(t)
 		c.change(&s.Capacity)
 		var out bytes.Buffer
-		require.NoError(t, document.Text(&out, s.Document("")), name)
+		require.NoError(t, document.Text(&out, capacityDocument(s, "")), name)
 		for _, want := range c.want {
 			require.Contains(t, out.String(), want, name)
 		}
-		require.NoError(t, document.HTML(&out, s.Document("")), name)
+		require.NoError(t, document.HTML(&out, capacityDocument(s, "")), name)
 	}
 }
 
@@ -119,12 +119,12 @@ func TestReadResult_OfASearch(t *testing.T) {
 	t.Parallel()
 	dir, want := t.TempDir(), capacityRun(t)
 	require.NoError(t, WriteFile(dir, FileSummary, func(w io.Writer) error { return Encode(w, want) }))
-	require.NoError(t, WritePages(dir, want.Document("")))
+	require.NoError(t, WritePages(dir, capacityDocument(want, "")))
 	r, err := ReadResult(dir)
 	require.NoError(t, err)
 	require.Nil(t, r.Run)
 	require.Equal(t, want.Capacity, r.Capacity.Capacity)
-	require.Equal(t, want.Document(dir), r.Document())
+	require.Equal(t, capacityDocument(want, dir), Document(r))
 	page, err := os.ReadFile(filepath.Join(dir, FilePage))
 	require.NoError(t, err)
 	require.Equal(t, 3, strings.Count(string(page), "<svg"), "latency, throughput, cost")

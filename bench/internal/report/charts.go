@@ -9,6 +9,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"sagabench/internal/document"
+	"sagabench/internal/format"
 )
 
 // curve is a latency by its name.
@@ -30,7 +31,7 @@ func percentilePart(rec Recording) *document.Part {
 }
 
 // enough samples for a curve.
-func enough(h *hdrhistogram.Histogram) bool { return h != nil && h.TotalCount() >= samplesFor(10) }
+func enough(h *hdrhistogram.Histogram) bool { return h != nil && h.TotalCount() >= SamplesFor(10) }
 
 // percentilesOf draws each curve as far as its samples reach.
 func percentilesOf(curves []curve) *document.Part {
@@ -53,7 +54,7 @@ func percentilesOf(curves []curve) *document.Part {
 		chart.Series = append(chart.Series, s)
 		table.Columns = append(table.Columns, c.name)
 		if nines >= 2 {
-			said = append(said, fmt.Sprintf("%s %s ms", c.name, number(atNines(c.h, 2))))
+			said = append(said, fmt.Sprintf("%s %s ms", c.name, format.Number(atNines(c.h, 2))))
 		}
 	}
 	logarithmic(&chart, typical)
@@ -71,9 +72,9 @@ func percentilesOf(curves []curve) *document.Part {
 		}
 		r := document.Row{Name: p.name}
 		for _, c := range curves {
-			cell := unknown
+			cell := format.Unknown
 			if nines <= c.nines() {
-				cell = number(atNines(c.h, nines))
+				cell = format.Number(atNines(c.h, nines))
 			}
 			r.Cells = append(r.Cells, cell)
 		}
@@ -109,7 +110,7 @@ func timelinePart(s Summary, rec Recording) *document.Part {
 	var charts []document.Chart
 	table := document.Table{Corner: "time, s"}
 	for _, m := range line {
-		table.Rows = append(table.Rows, document.Row{Name: number(m.AtS)})
+		table.Rows = append(table.Rows, document.Row{Name: format.Number(m.AtS)})
 	}
 	for _, c := range []struct {
 		what, unit string
@@ -135,7 +136,7 @@ func timelinePart(s Summary, rec Recording) *document.Part {
 			}
 			cells := make([]string, len(line))
 			for i, m := range line {
-				cells[i] = optional(one.of(m))
+				cells[i] = format.Optional(one.of(m), format.Number)
 				if y := one.of(m); y != nil {
 					series.Points = append(series.Points, document.Point{X: m.AtS, Y: *y})
 				}
@@ -168,33 +169,19 @@ func ranges(series []document.Series) string {
 		for _, p := range s.Points {
 			low, high = min(low, p.Y), max(high, p.Y)
 		}
-		said = append(said, strings.TrimSpace(s.Name+" "+number(low)+" to "+number(high)))
+		said = append(said, strings.TrimSpace(s.Name+" "+format.Number(low)+" to "+format.Number(high)))
 	}
 	return strings.Join(said, ", ")
-}
-
-// spender is who spends CPU on a saga.
-type spender struct {
-	name string
-	of   func(Cost) *float64
-}
-
-func spenders() []spender {
-	return []spender{
-		{"load", func(c Cost) *float64 { return c.LoadCPUUS }},
-		{"app", func(c Cost) *float64 { return c.AppCPUUS }},
-		{"store", func(c Cost) *float64 { return c.StoreCPUUS }},
-	}
 }
 
 // splitChart has a bar of CPU per saga for each cost, split by who spends it; nil:
 // nothing is known. What is not known of one of them is missing in its bar.
 func splitChart(names []string, costs []Cost) *document.Chart {
 	chart := &document.Chart{X: document.Axis{Label: "CPU per saga, µs"}, Bars: names}
-	for _, who := range spenders() {
-		layer, known := document.Series{Name: who.name}, false
+	for _, who := range Spenders() {
+		layer, known := document.Series{Name: who.Name}, false
 		for _, c := range costs {
-			us := who.of(c)
+			us := who.Of(c)
 			if us == nil {
 				us = new(float64)
 			} else {
@@ -213,7 +200,7 @@ func splitChart(names []string, costs []Cost) *document.Chart {
 }
 
 // splitChart is that of one run.
-func (s Summary) splitChart() *document.Chart {
+func runSplitChart(s Summary) *document.Chart {
 	chart := splitChart([]string{cmp.Or(s.Run.Store.Driver, "this run")}, []Cost{s.CostPerSaga})
 	if chart != nil {
 		chart.Summary = "CPU per saga in µs, by who spends it."
@@ -230,17 +217,17 @@ func splitPart(names []string, costs []Cost) *document.Part {
 	var table document.Table
 	for i, c := range costs {
 		r, sum := document.Row{Name: names[i]}, 0.0
-		for _, who := range spenders() {
-			r.Cells = append(r.Cells, optional(who.of(c)))
-			if us := who.of(c); us != nil {
+		for _, who := range Spenders() {
+			r.Cells = append(r.Cells, format.Optional(who.Of(c), format.Number))
+			if us := who.Of(c); us != nil {
 				sum += *us
 			}
 		}
-		table.Rows = append(table.Rows, document.Row{Name: r.Name, Cells: append(r.Cells, number(sum))})
-		said = append(said, names[i]+" "+number(sum))
+		table.Rows = append(table.Rows, document.Row{Name: r.Name, Cells: append(r.Cells, format.Number(sum))})
+		said = append(said, names[i]+" "+format.Number(sum))
 	}
-	for _, who := range spenders() {
-		table.Columns = append(table.Columns, who.name)
+	for _, who := range Spenders() {
+		table.Columns = append(table.Columns, who.Name)
 	}
 	table.Columns = append(table.Columns, "all")
 	chart.Summary = "In µs, by who spends it; in all: " + strings.Join(said, ", ") + "."

@@ -36,3 +36,16 @@ func (r Resources) ServerConnsTaken(failed int64) *float64 {
 	}
 	return r.StoreServerConns
 }
+
+// lopsidedShare is how much busier than all cores together one of them is where
+// something runs on one core only.
+const lopsidedShare = 0.1
+
+// OneCoreOnly is how busy the busiest core is, or nil where the others are hardly less
+// so.
+func OneCoreOnly(busiest, all *float64) *float64 {
+	if busiest != nil && all != nil && *busiest-*all < lopsidedShare {
+		return nil
+	}
+	return busiest
+}

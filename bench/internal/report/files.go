@@ -9,8 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"sagabench/internal/document"
 )
 
 // The files of a result directory. The first three are written while the run
@@ -52,16 +50,15 @@ func CheckDir(dir string) error {
 	return nil
 }
 
-// Write puts summary.json, latency.hgrm, report.html and report.md into the
-// directory, all but the first with what its latency.hlog holds; without that file
-// there is no latency.hgrm, and no curve of the percentiles.
-func Write(dir string, s Summary) error {
+// writeSummary puts summary.json into the directory, and latency.hgrm if latency.hlog is
+// there. It returns what latency.hlog holds, which is empty without that file.
+func writeSummary(dir string, s Summary) (Recording, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make the result directory: %w", err)
+		return Recording{}, fmt.Errorf("make the result directory: %w", err)
 	}
-	rec, err := readRecording(dir)
+	rec, err := ReadRecording(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return rec, err
 	}
 	if rec.Latency != nil {
 		err := WriteFile(dir, FilePercentiles, func(w io.Writer) error {
@@ -69,20 +66,10 @@ func Write(dir string, s Summary) error {
 			return err
 		})
 		if err != nil {
-			return err
+			return rec, err
 		}
 	}
-	if err := WriteFile(dir, FileSummary, func(w io.Writer) error { return Encode(w, s) }); err != nil {
-		return err
-	}
-	return WritePages(dir, s.Document(rec, ""))
-}
-
-// WritePages puts report.html and report.md into the directory.
-func WritePages(dir string, d document.Document) error {
-	return errors.Join(
-		WriteFile(dir, FilePage, func(w io.Writer) error { return document.HTML(w, d) }),
-		WriteFile(dir, FileMarkdown, func(w io.Writer) error { return document.Markdown(w, d) }))
+	return rec, WriteFile(dir, FileSummary, func(w io.Writer) error { return Encode(w, s) })
 }
 
 // Read returns the summary and the histograms of a run's result directory. A
@@ -132,7 +119,8 @@ func Encode(w io.Writer, summary any) error {
 	return nil
 }
 
-func readRecording(dir string) (Recording, error) {
+// ReadRecording reads latency.hlog of a result directory.
+func ReadRecording(dir string) (Recording, error) {
 	f, err := os.Open(filepath.Join(dir, FileHistogramLog))
 	if err != nil {
 		return Recording{}, fmt.Errorf("open the histogram log: %w", err)

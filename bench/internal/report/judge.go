@@ -1,16 +1,17 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"sagabench/internal/format"
 )
 
 // Evidence is what Judge needs to know beside the summary. A nil pointer is
-// unknown, and judged as neither good nor bad.
+// format.Unknown, and judged as neither good nor bad.
 type Evidence struct {
 	Incomplete string        // why the run ended early; empty: it did not
 	Planned    time.Duration // of the measured part
@@ -98,7 +99,7 @@ func (j *judgement) refuse(format string, args ...any) {
 func (j *judgement) complete() {
 	if j.e.Incomplete != "" {
 		j.refuse("incomplete: %s; %s s of %s s were measured", j.e.Incomplete,
-			number(j.s.Run.DurationS), number(j.e.Planned.Seconds()))
+			format.Number(j.s.Run.DurationS), format.Number(j.e.Planned.Seconds()))
 	}
 	for _, failure := range j.e.Failures {
 		j.warn("not measured: %s", failure)
@@ -107,21 +108,21 @@ func (j *judgement) complete() {
 
 func (j *judgement) outcomes() {
 	c := j.s.Check
-	for _, v := range c.violations() {
-		j.refuse("broken promise: %s of %s acknowledged sagas %s", count(v.n), count(c.Acknowledged), v.name)
+	for _, v := range c.Violations() {
+		j.refuse("broken promise: %s of %s acknowledged sagas %s", format.Count(v.N), format.Count(c.Acknowledged), v.Name)
 	}
 	for _, finding := range j.e.Findings {
 		j.refuse("audit: %s", finding)
 	}
 	if c.Lost == nil {
-		j.warn("not audited: nobody looked whether the store holds the %s that were acknowledged", plural(c.Acknowledged, "saga"))
+		j.warn("not audited: nobody looked whether the store holds the %s that were acknowledged", format.Plural(c.Acknowledged, "saga"))
 	}
 	if c.Expired > 0 {
 		j.warn("not audited: %s of %s acknowledged sagas were sent longer ago than the store keeps finished ones: raise store.retention above the length of the run",
-			count(c.Expired), count(c.Acknowledged))
+			format.Count(c.Expired), format.Count(c.Acknowledged))
 	}
 	if c.Unfinished != nil && *c.Unfinished > 0 {
-		j.warn("unfinished: %s had not ended when the store was audited", plural(*c.Unfinished, "saga"))
+		j.warn("unfinished: %s had not ended when the store was audited", format.Plural(*c.Unfinished, "saga"))
 	}
 }
 
@@ -140,9 +141,9 @@ func (j *judgement) errors() {
 	}
 	share := float64(l.Errors) / float64(l.Requests)
 	text := fmt.Sprintf("errors: %s of %s requests (%s; %s are allowed): %s",
-		count(l.Errors), count(l.Requests), percent(share), percent(budget), strings.Join(errorKinds(l), ", "))
+		format.Count(l.Errors), format.Count(l.Requests), format.Percent(share), format.Percent(budget), strings.Join(l.ErrorKinds(), ", "))
 	if taken := j.e.ServerConnsTaken(l.Errors); taken != nil {
-		text += fmt.Sprintf("; %s of the connections that the store's server allows are open, and it refuses more", percent(*taken))
+		text += fmt.Sprintf("; %s of the connections that the store's server allows are open, and it refuses more", format.Percent(*taken))
 	}
 	if share > budget {
 		j.refuse("%s", text)
@@ -151,22 +152,11 @@ func (j *judgement) errors() {
 	}
 }
 
-// errorKinds lists the errors with their counts, the most frequent first.
-func errorKinds(l Load) []string {
-	kinds := slices.SortedFunc(maps.Keys(l.ErrorsByKind), func(a, b string) int {
-		return cmp.Or(cmp.Compare(l.ErrorsByKind[b], l.ErrorsByKind[a]), cmp.Compare(a, b))
-	})
-	for i, kind := range kinds {
-		kinds[i] = fmt.Sprintf("%s × %s", count(l.ErrorsByKind[kind]), kind)
-	}
-	return kinds
-}
-
 // counted compares what clients were told with what the store counted itself.
 // A request that failed may have left a saga behind all the same.
 func (j *judgement) counted() {
 	if n := j.e.Leftovers; n != nil && *n > 0 {
-		j.warn("leftovers: the store held %s before the run", plural(*n, "saga"))
+		j.warn("leftovers: the store held %s before the run", format.Plural(*n, "saga"))
 	}
 	if j.e.StoreSagas == nil {
 		return
@@ -174,10 +164,10 @@ func (j *judgement) counted() {
 	stored, told := *j.e.StoreSagas, j.s.Check.Acknowledged
 	switch {
 	case stored+j.s.Check.Expired < told:
-		j.refuse("counts differ: clients were told of %s, the store counts %s", plural(told, "saga"), count(stored))
+		j.refuse("counts differ: clients were told of %s, the store counts %s", format.Plural(told, "saga"), format.Count(stored))
 	case float64(stored-told-j.s.Load.Errors) > countShare*float64(told):
 		j.warn("counts differ: the store counts %s, clients were told of %s and saw %s: somebody else uses the store",
-			plural(stored, "saga"), count(told), plural(j.s.Load.Errors, "error"))
+			format.Plural(stored, "saga"), format.Count(told), format.Plural(j.s.Load.Errors, "error"))
 	}
 }
 
@@ -211,5 +201,5 @@ func (j *judgement) overload() {
 		return
 	}
 	j.warn("overloaded: %s/s achieved of %s/s offered (%s); the latencies depend on how long it went on and are not a service level",
-		number(l.AchievedPerS), number(*l.OfferedPerS), percent(l.AchievedPerS / *l.OfferedPerS))
+		format.Number(l.AchievedPerS), format.Number(*l.OfferedPerS), format.Percent(l.AchievedPerS / *l.OfferedPerS))
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sagabench/bench/internal/stats"
+	"sagabench/internal/format"
 )
 
 // lateGenerator begins what is said of a load generator that could not send in time.
@@ -17,7 +18,7 @@ func (j *judgement) generator() {
 	l, e := j.s.Load, j.e
 	if l.Requests > 0 && float64(e.LateOwn) > lateShare*float64(l.Requests) {
 		late := fmt.Sprintf(lateGenerator+": %s of %s requests left more than %d ms late though more could have been in flight",
-			count(e.LateOwn), count(l.Requests), LateAfter.Milliseconds())
+			format.Count(e.LateOwn), format.Count(l.Requests), LateAfter.Milliseconds())
 		if j.crowded() {
 			j.warn("%s; app and store had its cores, and the latencies have that wait in them%s", late, j.whoseCores())
 		} else {
@@ -27,12 +28,12 @@ func (j *judgement) generator() {
 	if e.LoadCores != nil && e.LoadCoresUsable > 0 {
 		if share := *e.LoadCores / float64(e.LoadCoresUsable); share > generatorFull {
 			j.warn("load generator: it keeps %s of its %s busy (%s) and may be the limit",
-				number(*e.LoadCores), plural(int64(e.LoadCoresUsable), "core"), percent(share))
+				format.Number(*e.LoadCores), format.Plural(int64(e.LoadCoresUsable), "core"), format.Percent(share))
 		}
 	}
 	if pause := e.GCPause.Seconds(); pause > pauseShare*j.s.Run.DurationS && j.s.Run.DurationS > 0 {
 		j.warn("load generator: garbage collection stopped it for %s ms of %s s (%s)",
-			number(1000*pause), number(j.s.Run.DurationS), percent(pause/j.s.Run.DurationS))
+			format.Number(1000*pause), format.Number(j.s.Run.DurationS), format.Percent(pause/j.s.Run.DurationS))
 	}
 }
 
@@ -59,19 +60,6 @@ func (j *judgement) ours() (cores float64, ok bool) {
 	return cores, !elsewhere
 }
 
-// lopsidedShare is how much busier than all cores together one of them is where
-// something runs on one core only.
-const lopsidedShare = 0.1
-
-// OneCoreOnly is how busy the busiest core is, or nil where the others are hardly less
-// so.
-func OneCoreOnly(busiest, all *float64) *float64 {
-	if busiest != nil && all != nil && *busiest-*all < lopsidedShare {
-		return nil
-	}
-	return busiest
-}
-
 // limit answers why the rate is not double, where the rate was the system's to
 // choose.
 func (j *judgement) limit() {
@@ -84,19 +72,19 @@ func (j *judgement) limit() {
 	keptOut, conns := e.KeptOut(), e.ConnsInUse()
 	switch {
 	case storeFull:
-		j.warn("limit: the store keeps %s of its one core busy", percent(*e.StoreCores))
+		j.warn("limit: the store keeps %s of its one core busy", format.Percent(*e.StoreCores))
 	case e.HostBusy != nil && *e.HostBusy > hostFull:
-		j.warn("limit: the machine's cores are %s busy%s", percent(*e.HostBusy), j.whoseCores())
+		j.warn("limit: the machine's cores are %s busy%s", format.Percent(*e.HostBusy), j.whoseCores())
 	case oneCore != nil && *oneCore > hostFull:
-		j.warn("limit: one of the machine's cores is %s busy: something runs on one core only", percent(*oneCore))
+		j.warn("limit: one of the machine's cores is %s busy: something runs on one core only", format.Percent(*oneCore))
 	case keptOut != nil && *keptOut > connsFull:
-		j.warn("limit: clients are turned away %s of the time: all connections that the app accepts are in use", percent(*keptOut))
+		j.warn("limit: clients are turned away %s of the time: all connections that the app accepts are in use", format.Percent(*keptOut))
 	case conns != nil && *conns > connsFull:
 		j.warn("limit: the %s connections that the app may have to the store are in use %s of the time, and %s batches wait for one",
-			number(*e.StoreConns), percent(*conns), number(*e.StoreConnWaits))
+			format.Number(*e.StoreConns), format.Percent(*conns), format.Number(*e.StoreConnWaits))
 	case e.HostBusy != nil && l.Mode == Closed:
 		j.warn("limit: the machine's cores are %s busy, so each request mostly waits%s: more in flight may reach a higher rate",
-			percent(*e.HostBusy), j.syncs())
+			format.Percent(*e.HostBusy), j.syncs())
 	}
 }
 
@@ -107,7 +95,7 @@ func (j *judgement) syncs() string {
 	if perS == nil || *perS == 0 || l.AchievedPerS / *perS > float64(l.InFlight) {
 		return ""
 	}
-	return fmt.Sprintf(", and the store fsyncs %s times a second, %s sagas at once", number(*perS), number(l.AchievedPerS / *perS))
+	return fmt.Sprintf(", and the store fsyncs %s times a second, %s sagas at once", format.Number(*perS), format.Number(l.AchievedPerS / *perS))
 }
 
 func (j *judgement) whoseCores() string {
@@ -117,7 +105,7 @@ func (j *judgement) whoseCores() string {
 		cores *float64
 	}{{"load", j.e.LoadCores}, {"app", j.e.AppCores}, {"store", j.e.StoreCores}} {
 		if p.cores != nil {
-			parts = append(parts, fmt.Sprintf("%s %s", p.name, number(*p.cores)))
+			parts = append(parts, fmt.Sprintf("%s %s", p.name, format.Number(*p.cores)))
 		}
 	}
 	if len(parts) == 0 {
@@ -128,11 +116,11 @@ func (j *judgement) whoseCores() string {
 
 func (j *judgement) samples() {
 	if n := j.e.Clamped; n > 0 {
-		j.warn("clamped: %s beyond %d s counted as that long", plural(n, "latency value"), HighestUS/1_000_000)
+		j.warn("clamped: %s beyond %d s counted as that long", format.Plural(n, "latency value"), HighestUS/1_000_000)
 	}
 	acknowledged := j.s.Load.Requests - j.s.Load.Errors
-	if acknowledged < samplesFor(100) {
-		j.warn("too few samples: %s; p99 needs %s", plural(acknowledged, "latency value"), count(samplesFor(100)))
+	if acknowledged < SamplesFor(100) {
+		j.warn("too few samples: %s; p99 needs %s", format.Plural(acknowledged, "latency value"), format.Count(SamplesFor(100)))
 	}
 }
 
@@ -144,7 +132,7 @@ func (j *judgement) omission() {
 		return
 	}
 	j.warn("waiting to be sent: p99 is %s ms from the due time and %s ms from the send; quote the former",
-		number(*due), number(*sent))
+		format.Number(*due), format.Number(*sent))
 }
 
 // drift compares the medians of the first and the last third of the intervals:
@@ -165,7 +153,7 @@ func (j *judgement) drift() {
 	third := len(rates) / 3
 	first, last := stats.Median(rates[:third]), stats.Median(rates[len(rates)-third:])
 	if math.Abs(last-first) > driftShare*max(first, last) {
-		j.warn("not steady: %s/s in the first third of the run, %s/s in the last", number(first), number(last))
+		j.warn("not steady: %s/s in the first third of the run, %s/s in the last", format.Number(first), format.Number(last))
 	}
 }
 
@@ -175,7 +163,7 @@ func (j *judgement) surroundings() {
 	}
 	j.others()
 	if steal := j.e.HostSteal; steal != nil && *steal > stealShare {
-		j.warn("steal: the hypervisor took %s of the machine's CPU time", percent(*steal))
+		j.warn("steal: the hypervisor took %s of the machine's CPU time", format.Percent(*steal))
 	}
 	if g := j.s.Environment.Governor; g != nil && *g != "performance" {
 		j.warn("governor: CPU frequency is governed by %q; latency may fall as load rises", *g)
@@ -190,6 +178,6 @@ func (j *judgement) others() {
 	}
 	cores := float64(j.e.LoadCoresUsable)
 	if rest := *j.e.HostBusy*cores - ours; rest > othersShare*cores {
-		j.warn("others: %s of the machine's %s were used by neither load, app nor store", number(rest), plural(int64(cores), "core"))
+		j.warn("others: %s of the machine's %s were used by neither load, app nor store", format.Number(rest), format.Plural(int64(cores), "core"))
 	}
 }

@@ -3,6 +3,8 @@ package report
 import (
 	"math"
 	"strings"
+
+	"sagabench/internal/format"
 )
 
 // JudgeMeasured says whether one measurement of a sweep may be believed. That the
@@ -75,7 +77,7 @@ func (j *judgement) edge(c Capacity) {
 			continue
 		}
 		if late++; m.Kept != nil && *m.Load.OfferedPerS > sent {
-			j.refuse("at %s/s: %s; the system may carry more than was found", number(*m.Load.OfferedPerS), m.Why)
+			j.refuse("at %s/s: %s; the system may carry more than was found", format.Number(*m.Load.OfferedPerS), m.Why)
 		}
 	}
 	if float64(late) > busyShare*float64(near) {
@@ -84,14 +86,14 @@ func (j *judgement) edge(c Capacity) {
 	switch {
 	case rate == nil:
 	case high == nil:
-		j.warn("no edge: the service level was kept at the highest rate that was tried, %s/s", number(*rate))
+		j.warn("no edge: the service level was kept at the highest rate that was tried, %s/s", format.Number(*rate))
 	case *low < *rate*(1-edgeShare) || *high > *rate*(1+edgeShare):
-		j.warn("repeats disagree: the same rates kept the service level and broke it, so that the edge is only known to be from %s/s to %s/s", number(*low), number(*high))
+		j.warn("repeats disagree: the same rates kept the service level and broke it, so that the edge is only known to be from %s/s to %s/s", format.Number(*low), format.Number(*high))
 	}
 }
 
 // nearEdge are the measurements within edgeShare of the rate that was found.
-func (c Capacity) nearEdge() (near []Measured) {
+func nearEdge(c Capacity) (near []Measured) {
 	for _, m := range c.Steps {
 		if c.RatePerS != nil && math.Abs(*m.Load.OfferedPerS / *c.RatePerS - 1) <= edgeShare {
 			near = append(near, m)
@@ -104,21 +106,21 @@ func (c Capacity) nearEdge() (near []Measured) {
 // saga, so what that costs near the edge tells it.
 func (j *judgement) uneven(c Capacity) {
 	least, most := math.Inf(1), 0.0
-	for _, m := range c.nearEdge() {
+	for _, m := range nearEdge(c) {
 		if cost := m.CostPerSaga.LoadCPUUS; cost != nil {
 			least, most = min(least, *cost), max(most, *cost)
 		}
 	}
 	if most > least*(1+unevenShare) {
 		j.warn("uneven machine: near the edge the same saga cost the load generator %s to %s µs of CPU, so the machine was quicker now and slower then; what another search finds may differ as much",
-			number(least), number(most))
+			format.Number(least), format.Number(most))
 	}
 }
 
 // elsewhere passes on what was said of measurements next to the edge.
 func (j *judgement) elsewhere(c Capacity) {
 	said := map[string]bool{}
-	for _, m := range c.nearEdge() {
+	for _, m := range nearEdge(c) {
 		if !m.Validity.Valid {
 			continue
 		}
@@ -126,7 +128,7 @@ func (j *judgement) elsewhere(c Capacity) {
 			kind, _, _ := strings.Cut(warning, ":")
 			if !said[kind] {
 				said[kind] = true
-				j.warn("at %s/s: %s", number(*m.Load.OfferedPerS), warning)
+				j.warn("at %s/s: %s", format.Number(*m.Load.OfferedPerS), warning)
 			}
 		}
 	}
@@ -149,7 +151,7 @@ func (j *judgement) falling(steps []Measured) {
 	}
 	if worst != nil {
 		j.warn("latency falls as load rises: p50 is %s ms at %s/s and %s ms at %s/s (power saving, or threads that have to be woken)",
-			number(*worst.LatencyMS.P50), number(*worst.Load.OfferedPerS), number(*than.LatencyMS.P50), number(*than.Load.OfferedPerS))
+			format.Number(*worst.LatencyMS.P50), format.Number(*worst.Load.OfferedPerS), format.Number(*than.LatencyMS.P50), format.Number(*than.Load.OfferedPerS))
 	}
 }
 
@@ -165,7 +167,7 @@ func (j *judgement) again(c Capacity) {
 		first, last := m.Load.AchievedPerS, c.Again.Load.AchievedPerS
 		if math.Abs(last-first) > driftShare*max(first, last) {
 			j.warn("not steady: %s/s with %d in flight at the beginning, %s/s at the end: the machine or the store has changed meanwhile",
-				number(first), m.Load.InFlight, number(last))
+				format.Number(first), m.Load.InFlight, format.Number(last))
 		}
 	}
 }
@@ -175,7 +177,7 @@ func (j *judgement) again(c Capacity) {
 func (j *judgement) predicted(c Capacity) {
 	for _, p := range c.Predicted {
 		if math.Abs(p.Measured-p.Expected) > offShare*p.Expected {
-			j.warn("plan: at %s/s %s was expected to be %s %s, and was %s", number(*c.Middle.Load.OfferedPerS), p.What, number(p.Expected), p.Unit, number(p.Measured))
+			j.warn("plan: at %s/s %s was expected to be %s %s, and was %s", format.Number(*c.Middle.Load.OfferedPerS), p.What, format.Number(p.Expected), p.Unit, format.Number(p.Measured))
 		}
 	}
 }

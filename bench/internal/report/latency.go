@@ -25,9 +25,9 @@ func NewHistogram() *hdrhistogram.Histogram {
 // with fewer, the number mostly tells which outliers the run happened to catch.
 const SamplesBeyond = 10
 
-// samplesFor is how many samples the percentile 1-1/oneIn needs: p99 is one in
+// SamplesFor is how many samples the percentile 1-1/oneIn needs: p99 is one in
 // 100, so 1,000.
-func samplesFor(oneIn int64) int64 { return SamplesBeyond * oneIn }
+func SamplesFor(oneIn int64) int64 { return SamplesBeyond * oneIn }
 
 // LatencyOf reads the percentiles of a histogram of microseconds. A percentile
 // with fewer than 10 samples beyond it is nil: p50 needs 20 samples, p99 1,000,
@@ -39,7 +39,7 @@ func LatencyOf(h *hdrhistogram.Histogram) Latency {
 	n := h.TotalCount()
 	ms := func(us float64) *float64 { us = math.Round(us) / 1000; return &us }
 	at := func(oneIn int64, quantile float64) *float64 {
-		if n < samplesFor(oneIn) {
+		if n < SamplesFor(oneIn) {
 			return nil
 		}
 		return ms(float64(h.ValueAtQuantile(quantile)))

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"sagabench/internal/format"
 )
 
 // ErrMerge is of results that are not those of the load hosts of one run.
@@ -84,8 +86,8 @@ func newHost(r Result) host {
 	return h
 }
 
-// sagas is how many of them the costs were divided by.
-func (s Summary) sagas() float64 { return float64(s.Load.Requests - s.Load.Errors) }
+// acknowledgedOf is how many of them the costs were divided by.
+func acknowledgedOf(s Summary) float64 { return float64(s.Load.Requests - s.Load.Errors) }
 
 // acknowledged is how many sagas the host was told of within a window. Within an
 // interval the answers are taken to be spread evenly.
@@ -106,7 +108,7 @@ type merge struct {
 
 func newMerge(hosts []host) (merge, error) {
 	if len(hosts) < 2 {
-		return merge{}, fmt.Errorf("%w: there is only %s", ErrMerge, plural(int64(len(hosts)), "result"))
+		return merge{}, fmt.Errorf("%w: there is only %s", ErrMerge, format.Plural(int64(len(hosts)), "result"))
 	}
 	m := merge{hosts, hosts[0].measured}
 	first := hosts[0].Run
@@ -118,11 +120,11 @@ func newMerge(hosts []host) (merge, error) {
 			}
 		}
 		for _, what := range []struct{ name, one, other string }{
-			{"saga", first.Run.Scenario.words(), h.Run.Run.Scenario.words()},
+			{"saga", first.Run.Scenario.String(), h.Run.Run.Scenario.String()},
 			{"mode", first.Load.Mode, h.Run.Load.Mode},
 			{"store", first.Run.Store.Driver + " " + first.Run.Store.Version, h.Run.Run.Store.Driver + " " + h.Run.Run.Store.Version},
 			{"durability", first.Run.Store.Durability, h.Run.Run.Store.Durability},
-			{"store's settings", pairs(first.Run.Store.Settings, "="), pairs(h.Run.Run.Store.Settings, "=")},
+			{"store's settings", Pairs(first.Run.Store.Settings, "="), Pairs(h.Run.Run.Store.Settings, "=")},
 		} {
 			if what.one != what.other {
 				return m, fmt.Errorf("%w: the %s of %s is %q, of %s %q", ErrMerge, what.name, hosts[0].Dir, what.one, h.Dir, what.other)
@@ -132,7 +134,7 @@ func newMerge(hosts []host) (merge, error) {
 	for _, h := range hosts {
 		if !(m.together(h) >= togetherShare) {
 			return m, fmt.Errorf("%w: all %d were measuring together for %s s of the %s s of %s",
-				ErrMerge, len(hosts), number(max(0, m.common.length().Seconds())), number(h.measured.length().Seconds()), h.Dir)
+				ErrMerge, len(hosts), format.Number(max(0, m.common.length().Seconds())), format.Number(h.measured.length().Seconds()), h.Dir)
 		}
 	}
 	return m, nil
@@ -310,7 +312,7 @@ func (m merge) validity() Validity {
 		}
 		if share := m.together(h); share < 1-countTogether {
 			v.Warnings = append(v.Warnings, fmt.Sprintf("host %d: measured together with the others for %s s of its %s s (%s); its latencies are of all of them",
-				i+1, number(m.common.length().Seconds()), number(h.measured.length().Seconds()), percent(share)))
+				i+1, format.Number(m.common.length().Seconds()), format.Number(h.measured.length().Seconds()), format.Percent(share)))
 		}
 	}
 	return v

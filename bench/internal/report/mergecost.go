@@ -88,8 +88,8 @@ func (m merge) own(of func(Cost) *float64) *float64 {
 		if x == nil {
 			return nil
 		}
-		sagas += s.sagas()
-		all := *x * s.sagas()
+		sagas += acknowledgedOf(s)
+		all := *x * acknowledgedOf(s)
 		return &all
 	})
 	if used == nil || sagas == 0 {
@@ -112,7 +112,7 @@ func (m merge) shared(of func(Cost) *float64) *float64 {
 	if sagas == 0 {
 		return nil
 	}
-	cost := round(*of(h.Run.CostPerSaga) * h.Run.sagas() / sagas)
+	cost := round(*of(h.Run.CostPerSaga) * acknowledgedOf(*h.Run) / sagas)
 	return &cost
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/internal/document"
+	"sagabench/internal/format"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -119,7 +120,7 @@ func TestText_Golden(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]Summary{"closed": closedRun(), "open": openRun(), "unaudited": unaudited()} {
 		var out bytes.Buffer
-		require.NoError(t, document.Text(&out, s.Document(Recording{}, "results/"+s.Run.ID)))
+		require.NoError(t, document.Text(&out, runDocument(s, Recording{}, "results/"+s.Run.ID)))
 		golden(t, name+".txt", out.Bytes())
 	}
 }
@@ -164,7 +165,7 @@ func TestDocument_Golden(t *testing.T) {
 	rec, err := ReadHistogramLog(strings.NewReader(sampleLog(t)))
 	require.NoError(t, err)
 	var out bytes.Buffer
-	require.NoError(t, document.Markdown(&out, timed(openRun()).Document(rec, "")))
+	require.NoError(t, document.Markdown(&out, runDocument(timed(openRun()), rec, "")))
 	golden(t, "open.md", out.Bytes())
 }
 
@@ -174,7 +175,7 @@ func TestDocument_HasTheChartsOfWhatIsKnown(t *testing.T) {
 	require.NoError(t, err)
 	page := func(s Summary, rec Recording) string {
 		var out bytes.Buffer
-		require.NoError(t, document.HTML(&out, s.Document(rec, "")))
+		require.NoError(t, document.HTML(&out, runDocument(s, rec, "")))
 		return out.String()
 	}
 	all := page(timed(openRun()), rec)
@@ -316,16 +317,16 @@ func TestNumber_IsShort(t *testing.T) {
 		0: "0", 0.00012: "0.00012", 0.0412: "0.041", 0.9994: "0.999", 0.9996: "1.00", 9.83: "9.83",
 		9.996: "10.0", 41.27: "41.3", 99.96: "100", 999.6: "1,000", 11240.3: "11,240", 1234567: "1,234,567", -1234: "-1,234",
 	} {
-		require.Equal(t, want, number(x))
+		require.Equal(t, want, format.Number(x))
 	}
-	require.Equal(t, "8.00 GiB", size(8<<30))
-	require.Equal(t, "512 B", size(512))
+	require.Equal(t, "8.00 GiB", format.Bytes(8<<30))
+	require.Equal(t, "512 B", format.Bytes(512))
 }
 
 func TestText_OfAnUnknownStore_SaysSo(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
-	require.NoError(t, document.Text(&text, Summary{}.Document(Recording{}, "dir")))
+	require.NoError(t, document.Text(&text, runDocument(Summary{}, Recording{}, "dir")))
 	require.Contains(t, text.String(), "sagas/s on an unknown store")
 	require.Regexp(t, `(?m)^  store +unknown$`, text.String())
 }

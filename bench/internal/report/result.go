@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"sagabench/internal/document"
 )
 
 // Result is what a result directory holds: a run or a search for a capacity.
@@ -55,19 +53,11 @@ func ReadResult(dir string) (Result, error) {
 	if err := json.Unmarshal(text, s); err != nil {
 		return Result{}, fmt.Errorf("read %s: %w", path, err)
 	}
-	rec, err := readRecording(dir)
+	rec, err := ReadRecording(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Result{}, err
 	}
 	return Result{Dir: dir, Run: s, Recording: rec}, nil
-}
-
-// Document is the result as it is shown.
-func (r Result) Document() document.Document {
-	if r.Capacity != nil {
-		return r.Capacity.Document(r.Dir)
-	}
-	return r.Run.Document(r.Recording, r.Dir)
 }
 
 // Summary is what both kinds of result have: of a search it is without measurements.
@@ -98,13 +88,13 @@ func (s Summary) measured() Measured {
 
 // edge is the measurement that a result stands for: the run, or the last one at the
 // highest rate at which the service level was kept; nil: there is none.
-func (r Result) edge() *Measured {
+func (r Result) Edge() *Measured {
 	if r.Run != nil {
 		m := r.Run.measured()
 		return &m
 	}
 	var edge *Measured
-	for _, m := range r.Capacity.Capacity.byRate() {
+	for _, m := range r.Capacity.Capacity.ByRate() {
 		if rate := r.Capacity.Capacity.RatePerS; rate != nil && m.Kept != nil && *m.Kept && *m.Load.OfferedPerS <= *rate {
 			edge = &m
 		}

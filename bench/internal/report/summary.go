@@ -1,8 +1,14 @@
 package report
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
+
+	"sagabench/internal/format"
 )
 
 // Schema is the version of the keys below.
@@ -47,7 +53,7 @@ type Store struct {
 	Driver     string            `json:"driver"`
 	Version    string            `json:"version"`
 	Settings   map[string]string `json:"settings"`   // by the engine's own names
-	Durability string            `json:"durability"` // D0 to D4; empty: unknown
+	Durability string            `json:"durability"` // D0 to D4; empty: format.Unknown
 }
 
 // Scenario is the saga that was run.
@@ -167,4 +173,73 @@ func (l Load) Overloaded() bool {
 	}
 	answered := 1 - float64(l.Errors)/float64(l.Requests)
 	return l.AchievedPerS < overloadedBelow**l.OfferedPerS*answered
+}
+
+// String describes the saga.
+func (c Scenario) String() string {
+	saga := fmt.Sprintf("%s, %s branches", format.Plural(int64(c.Steps), "step"), c.Branches)
+	if c.Payload > 0 {
+		saga += fmt.Sprintf(", %s of payload a step", format.Plural(int64(c.Payload), "byte"))
+	}
+	if c.Fail > 0 {
+		saga += fmt.Sprintf(", %.4g%% of them asked to fail", 100*c.Fail)
+	}
+	return saga
+}
+
+// Machine describes the machine: its CPU, cores, memory and frequency governor.
+func (e Environment) Machine() string {
+	machine := fmt.Sprintf("%s, %s, %s", e.CPU, format.Plural(int64(e.Cores), "core"), format.Bytes(e.Memory))
+	if e.Governor != nil {
+		machine += ", governor " + *e.Governor
+	}
+	return machine
+}
+
+// Violation is a count that must be zero and is not.
+type Violation struct {
+	Name string
+	N    int64
+}
+
+// Violations are the counts that must be zero and are not.
+func (c Check) Violations() []Violation {
+	var found []Violation
+	for _, v := range []struct {
+		name string
+		n    *int64
+	}{{"lost", c.Lost}, {"with both outcomes", c.BothOutcomes}, {"uncompensated", c.Uncompensated}} {
+		if v.n != nil && *v.n > 0 {
+			found = append(found, Violation{v.name, *v.n})
+		}
+	}
+	return found
+}
+
+// ErrorKinds lists the errors with their counts, the most frequent first.
+func (l Load) ErrorKinds() []string {
+	kinds := slices.SortedFunc(maps.Keys(l.ErrorsByKind), func(a, b string) int {
+		return cmp.Or(cmp.Compare(l.ErrorsByKind[b], l.ErrorsByKind[a]), cmp.Compare(a, b))
+	})
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%s × %s", format.Count(l.ErrorsByKind[kind]), kind)
+	}
+	return kinds
+}
+
+// Verdict is what stands above a result that must not be relied on; empty above others.
+func (v Validity) Verdict() string {
+	if v.Valid {
+		return ""
+	}
+	return "NOT VALID: the warnings below say why; do not quote these numbers"
+}
+
+// Pairs writes the entries of m in the order of their keys, as "a=1, b=2".
+func Pairs(m map[string]string, separator string) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, name+separator+m[name])
+	}
+	return strings.Join(list, ", ")
 }

@@ -2,16 +2,19 @@ package report
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"sagabench/internal/document"
+	"sagabench/internal/format"
 	"sagabench/store"
 )
 
-// Document is the result as it is shown. rec may be empty, and the curve of its
+// runDocument is the result of one run as it is shown. rec may be empty, and the curve of its
 // percentiles is left out.
-func (s Summary) Document(rec Recording, dir string) document.Document {
+func runDocument(s Summary, rec Recording, dir string) document.Document {
 	d := document.Document{
 		Title:    s.Run.ID,
 		Verdict:  s.Validity.Verdict(),
@@ -27,7 +30,7 @@ func (s Summary) Document(rec Recording, dir string) document.Document {
 		}
 	}
 	add(percentilePart(rec))
-	d.Parts = append(d.Parts, document.Part{Title: "Cost per saga", Facts: costFacts(s.CostPerSaga), Chart: s.splitChart()})
+	d.Parts = append(d.Parts, document.Part{Title: "Cost per saga", Facts: costFacts(s.CostPerSaga), Chart: runSplitChart(s)})
 	d.Parts = append(d.Parts, document.Part{Title: "Check", Facts: checkFacts(s.Check)})
 	add(warningsPart(s.Validity))
 	add(timelinePart(s, rec))
@@ -36,14 +39,6 @@ func (s Summary) Document(rec Recording, dir string) document.Document {
 		document.Part{Title: "Environment", Facts: environmentFacts(s.Run, s.Environment)},
 		document.Part{Title: "Run", Facts: runFacts(s.Run, dir)})
 	return d
-}
-
-// Verdict is what stands above a result that must not be relied on; empty above others.
-func (v Validity) Verdict() string {
-	if v.Valid {
-		return ""
-	}
-	return "NOT VALID: the warnings below say why; do not quote these numbers"
 }
 
 func warningsPart(v Validity) *document.Part {
@@ -56,7 +51,7 @@ func warningsPart(v Validity) *document.Part {
 // headline is the result in one line.
 func headline(s Summary) string {
 	var line strings.Builder
-	fmt.Fprintf(&line, "%s sagas/s on %s", number(s.Load.AchievedPerS), cmp.Or(s.Run.Store.Driver, "an unknown store"))
+	fmt.Fprintf(&line, "%s sagas/s on %s", format.Number(s.Load.AchievedPerS), cmp.Or(s.Run.Store.Driver, "an unknown store"))
 	if d := durability(s.Run.Store); d != "" {
 		fmt.Fprintf(&line, " (%s)", d)
 	}
@@ -64,12 +59,12 @@ func headline(s Summary) string {
 	case s.Load.Overloaded():
 		line.WriteString(", overloaded: no latency holds at this rate")
 	case p99 != nil:
-		fmt.Fprintf(&line, ", p99 %s ms", number(*p99))
+		fmt.Fprintf(&line, ", p99 %s ms", format.Number(*p99))
 	case s.LatencyMS.Max != nil:
-		fmt.Fprintf(&line, ", slowest %s ms", number(*s.LatencyMS.Max))
+		fmt.Fprintf(&line, ", slowest %s ms", format.Number(*s.LatencyMS.Max))
 	}
 	if s.Load.OfferedPerS != nil {
-		fmt.Fprintf(&line, ", %s/s offered", number(*s.Load.OfferedPerS))
+		fmt.Fprintf(&line, ", %s/s offered", format.Number(*s.Load.OfferedPerS))
 	} else {
 		fmt.Fprintf(&line, ", %d in flight", s.Load.InFlight)
 	}
@@ -86,52 +81,33 @@ func durability(s Store) string {
 }
 
 func outcome(c Check) string {
-	acknowledged := plural(c.Acknowledged, "saga") + " acknowledged, warm-up included"
+	acknowledged := format.Plural(c.Acknowledged, "saga") + " acknowledged, warm-up included"
 	if c.Lost == nil {
 		return acknowledged + "; the store was not audited"
 	}
 	var bad []string
-	for _, finding := range c.violations() {
-		bad = append(bad, fmt.Sprintf("%s %s", count(finding.n), finding.name))
+	for _, finding := range c.Violations() {
+		bad = append(bad, fmt.Sprintf("%s %s", format.Count(finding.N), finding.Name))
 	}
 	switch {
 	case len(bad) > 0:
 	case c.Expired > 0:
-		return fmt.Sprintf("%s; none lost of the %s that the store still had to hold", acknowledged, count(c.Acknowledged-c.Expired))
+		return fmt.Sprintf("%s; none lost of the %s that the store still had to hold", acknowledged, format.Count(c.Acknowledged-c.Expired))
 	default:
 		return acknowledged + "; none lost"
 	}
 	return acknowledged + "; " + strings.ToUpper(strings.Join(bad, ", "))
 }
 
-type violation struct {
-	name string
-	n    int64
-}
-
-// violations are the counts that must be zero and are not.
-func (c Check) violations() []violation {
-	var found []violation
-	for _, v := range []struct {
-		name string
-		n    *int64
-	}{{"lost", c.Lost}, {"with both outcomes", c.BothOutcomes}, {"uncompensated", c.Uncompensated}} {
-		if v.n != nil && *v.n > 0 {
-			found = append(found, violation{v.name, *v.n})
-		}
-	}
-	return found
-}
-
 func latencyTable(s Summary) document.Table {
 	var t document.Table
-	for _, p := range latencyItems() {
-		t.Columns = append(t.Columns, p.name)
+	for _, p := range LatencyFields() {
+		t.Columns = append(t.Columns, p.Name)
 	}
 	add := func(name string, l Latency) {
 		r := document.Row{Name: name}
-		for _, p := range latencyItems() {
-			r.Cells = append(r.Cells, optional(p.of(l)))
+		for _, p := range LatencyFields() {
+			r.Cells = append(r.Cells, format.Optional(p.Of(l), format.Number))
 		}
 		t.Rows = append(t.Rows, r)
 	}
@@ -140,4 +116,29 @@ func latencyTable(s Summary) document.Table {
 	}
 	add("from the send", s.ServiceMS)
 	return t
+}
+
+// Document lays out the result of a run or of a search for the capacity.
+func Document(r Result) document.Document {
+	if r.Capacity != nil {
+		return capacityDocument(*r.Capacity, r.Dir)
+	}
+	return runDocument(*r.Run, r.Recording, r.Dir)
+}
+
+// Write puts summary.json, latency.hgrm, report.html and report.md of a run into the
+// directory. Without latency.hlog there is no latency.hgrm and no percentile curve.
+func Write(dir string, s Summary) error {
+	rec, err := writeSummary(dir, s)
+	if err != nil {
+		return err
+	}
+	return WritePages(dir, runDocument(s, rec, ""))
+}
+
+// WritePages puts report.html and report.md into the directory.
+func WritePages(dir string, d document.Document) error {
+	return errors.Join(
+		WriteFile(dir, FilePage, func(w io.Writer) error { return document.HTML(w, d) }),
+		WriteFile(dir, FileMarkdown, func(w io.Writer) error { return document.Markdown(w, d) }))
 }
