@@ -11,7 +11,7 @@ import (
 )
 
 // Evidence is what Judge needs to know beside the summary. A nil pointer is
-// format.Unknown, and judged as neither good nor bad.
+// unknown, and judged as neither good nor bad.
 type Evidence struct {
 	Incomplete string        // why the run ended early; empty: it did not
 	Planned    time.Duration // of the measured part

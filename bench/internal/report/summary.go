@@ -53,7 +53,7 @@ type Store struct {
 	Driver     string            `json:"driver"`
 	Version    string            `json:"version"`
 	Settings   map[string]string `json:"settings"`   // by the engine's own names
-	Durability string            `json:"durability"` // D0 to D4; empty: format.Unknown
+	Durability string            `json:"durability"` // D0 to D4; empty: unknown
 }
 
 // Scenario is the saga that was run.
