@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"sagabench/bench/internal/load"
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/saga"
 	"sagabench/store"
 )
 
 // Result is what an audit found.
 type Result struct {
-	report.Check
+	result.Check
 	// Findings holds the first MaxFindings violations in words, the store's
 	// own about its bookkeeping among them.
 	Findings []string
@@ -69,7 +69,7 @@ type audit struct {
 
 func (a *audit) result() Result {
 	return Result{
-		Check: report.Check{
+		Check: result.Check{
 			Acknowledged: a.acknowledged,
 			Terminal:     &a.terminal, Lost: &a.lost, BothOutcomes: &a.bothOutcomes,
 			Uncompensated: &a.uncompensated, Unfinished: &a.unfinished,

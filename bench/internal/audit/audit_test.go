@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/saga"
 	"sagabench/store"
 	"sagabench/store/memstore"
@@ -168,6 +168,6 @@ func journal(t *testing.T, lines ...string) (dir string) {
 		}
 		fmt.Fprintln(&text, line)
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, report.FileAcknowledged), []byte(text.String()), 0o666))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, result.FileAcknowledged), []byte(text.String()), 0o666))
 	return dir
 }

@@ -23,13 +23,14 @@ import (
 	"fmt"
 	"time"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/validity"
 	"sagabench/internal/format"
 )
 
 // Config of a search.
 type Config struct {
-	SLO      report.SLO
+	SLO      result.SLO
 	Step     time.Duration // least length of an open-loop measurement
 	LongStep time.Duration // most: a low rate has to be judged from fewer requests
 	Width    float64       // of the 95% interval, relative to the rate, that is narrow enough
@@ -43,7 +44,7 @@ type Config struct {
 // Default wants to know the rate to ±5%, and takes some two minutes for it.
 func Default() Config {
 	return Config{
-		SLO:      report.SLO{Latencies: []report.LatencyGoal{{Percentile: 99, MS: 20}}, Errors: report.DefaultErrorBudget},
+		SLO:      result.SLO{Latencies: []result.LatencyGoal{{Percentile: 99, MS: 20}}, Errors: validity.DefaultErrorBudget},
 		Step:     4 * time.Second,
 		LongStep: 30 * time.Second,
 		Width:    0.1,
@@ -65,7 +66,7 @@ func (c Config) WithStep(step, warmup time.Duration) Config {
 }
 
 // Open makes an open-loop measurement: requests are due at the rate, per second.
-type Open func(ctx context.Context, rate float64, length time.Duration) (report.Measured, error)
+type Open func(ctx context.Context, rate float64, length time.Duration) (result.Measured, error)
 
 // ladder has the rates of the curve of latencies, as shares of the guess. The edge is
 // searched for from lowestShare to highestShare of it.
@@ -76,8 +77,8 @@ const lowestShare, highestShare = 0.01, 10
 // Search measures around the highest rate that keeps the service level, which is
 // guessed to be near guess, per second. It returns all its measurements, judged, in
 // the order in which they were made; also with an error, which is that of open.
-func Search(ctx context.Context, cfg Config, guess float64, open Open) ([]report.Measured, error) {
-	lowest := max(guess*lowestShare, samples(cfg.SLO, report.SamplesBeyond)/cfg.LongStep.Seconds())
+func Search(ctx context.Context, cfg Config, guess float64, open Open) ([]result.Measured, error) {
+	lowest := max(guess*lowestShare, samples(cfg.SLO, result.SamplesBeyond)/cfg.LongStep.Seconds())
 	s := &search{ctx: ctx, cfg: cfg, open: open, edge: newBelief(lowest, max(guess, lowest)*highestShare)}
 	return s.steps, s.run(guess)
 }
@@ -92,7 +93,7 @@ type search struct {
 	cfg   Config
 	open  Open
 	edge  *belief
-	steps []report.Measured
+	steps []result.Measured
 }
 
 func (s *search) run(guess float64) error {
@@ -158,7 +159,7 @@ func (s *search) length(rate float64) time.Duration {
 
 // samples is how many requests it takes for so many to lie beyond the highest
 // percentile of the service level.
-func samples(slo report.SLO, beyond float64) (n float64) {
+func samples(slo result.SLO, beyond float64) (n float64) {
 	for _, goal := range slo.Latencies {
 		n = max(n, beyond/(1-goal.Percentile/100))
 	}

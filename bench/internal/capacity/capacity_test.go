@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/simserver"
 )
 
@@ -22,35 +22,35 @@ type queue struct {
 }
 
 // open is an open loop with Poisson arrivals on the queue.
-func (q *queue) open(_ context.Context, rate float64, length time.Duration) (report.Measured, error) {
+func (q *queue) open(_ context.Context, rate float64, length time.Duration) (result.Measured, error) {
 	q.steps++
 	q.seed++
-	latencies := report.NewHistogram()
+	latencies := result.NewHistogram()
 	served := q.Simulate(rate, length, q.seed)
 	for _, s := range served {
 		if err := latencies.RecordValue(s.Latency().Microseconds()); err != nil {
-			return report.Measured{}, err
+			return result.Measured{}, err
 		}
 	}
 	took := max(length, served[len(served)-1].Answered)
-	return report.Measured{
-		LatencyMS: report.LatencyOf(latencies),
-		Load: report.Load{
-			Mode: report.Open, OfferedPerS: &rate, AchievedPerS: float64(len(served)) / took.Seconds(), Requests: int64(len(served)),
+	return result.Measured{
+		LatencyMS: result.LatencyOf(latencies),
+		Load: result.Load{
+			Mode: result.Open, OfferedPerS: &rate, AchievedPerS: float64(len(served)) / took.Seconds(), Requests: int64(len(served)),
 		},
-		Validity: report.Validity{Valid: true},
+		Validity: result.Validity{Valid: true},
 	}, nil
 }
 
 // long makes steps so long that chance moves the p99 of a queue little.
-func long(slo report.SLO) Config {
+func long(slo result.SLO) Config {
 	cfg := Default()
 	cfg.SLO, cfg.Step, cfg.LongStep = slo, 5*time.Minute, 5*time.Minute
 	return cfg
 }
 
-func p99(ms float64) report.SLO {
-	return report.SLO{Latencies: []report.LatencyGoal{{Percentile: 99, MS: ms}}, Errors: 0.001}
+func p99(ms float64) result.SLO {
+	return result.SLO{Latencies: []result.LatencyGoal{{Percentile: 99, MS: ms}}, Errors: 0.001}
 }
 
 func TestSearch_FindsTheKnownRate(t *testing.T) {
@@ -86,7 +86,7 @@ func TestSearch_StallBreaksThePromise(t *testing.T) {
 	require.Nil(t, edge.Low)
 	require.NotNil(t, edge.High)
 
-	median := report.SLO{Latencies: []report.LatencyGoal{{Percentile: 50, MS: 5}}, Errors: 0.001}
+	median := result.SLO{Latencies: []result.LatencyGoal{{Percentile: 50, MS: 5}}, Errors: 0.001}
 	steps, err = Search(t.Context(), long(median), 1000, q.open)
 	require.NoError(t, err)
 	require.Greater(t, *FindEdge(steps).Rate, 500.0)
@@ -101,7 +101,7 @@ func TestSearch_ComesBackFromBadMoments(t *testing.T) {
 	for seed := range uint64(trials) {
 		noise := rand.New(rand.NewPCG(seed, 1))
 		cfg := Default()
-		steps, err := Search(t.Context(), cfg, 5000, func(_ context.Context, rate float64, length time.Duration) (report.Measured, error) {
+		steps, err := Search(t.Context(), cfg, 5000, func(_ context.Context, rate float64, length time.Duration) (result.Measured, error) {
 			require.GreaterOrEqual(t, length, cfg.Step)
 			ms := 20 * math.Pow(rate/known, 4) * (1 + 0.1*noise.NormFloat64())
 			if noise.Float64() < 0.2 {
@@ -136,7 +136,7 @@ func TestSearch_UnsteadyMachineWidensTheInterval(t *testing.T) {
 		inside := 0
 		for seed := range uint64(trials) {
 			noise := rand.New(rand.NewPCG(seed, 2))
-			steps, err := Search(t.Context(), Default(), 5000, func(_ context.Context, rate float64, _ time.Duration) (report.Measured, error) {
+			steps, err := Search(t.Context(), Default(), 5000, func(_ context.Context, rate float64, _ time.Duration) (result.Measured, error) {
 				edge := known * math.Exp(unsteady*noise.NormFloat64())
 				return step(rate, 20*math.Pow(rate/edge, 4)), nil
 			})
@@ -158,7 +158,7 @@ func TestSearch_EndsWithItsTime(t *testing.T) {
 	t.Parallel()
 	cfg := Default()
 	cfg.Budget = 0
-	steps, err := Search(t.Context(), cfg, 5000, func(_ context.Context, rate float64, _ time.Duration) (report.Measured, error) {
+	steps, err := Search(t.Context(), cfg, 5000, func(_ context.Context, rate float64, _ time.Duration) (result.Measured, error) {
 		return step(rate, rate/100), nil
 	})
 	require.NoError(t, err)
@@ -172,9 +172,9 @@ func TestSearch_ErrorKeepsWhatWasMeasured(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("server gone")
 	n := 0
-	steps, err := Search(t.Context(), Default(), 5000, func(_ context.Context, rate float64, _ time.Duration) (report.Measured, error) {
+	steps, err := Search(t.Context(), Default(), 5000, func(_ context.Context, rate float64, _ time.Duration) (result.Measured, error) {
 		if n++; n == 4 {
-			return report.Measured{}, broken
+			return result.Measured{}, broken
 		}
 		return step(rate, 1), nil
 	})
@@ -184,7 +184,7 @@ func TestSearch_ErrorKeepsWhatWasMeasured(t *testing.T) {
 
 func TestSearch_TooFewRequestsToTell(t *testing.T) {
 	t.Parallel()
-	_, err := Search(t.Context(), Default(), 10, func(_ context.Context, rate float64, length time.Duration) (report.Measured, error) {
+	_, err := Search(t.Context(), Default(), 10, func(_ context.Context, rate float64, length time.Duration) (result.Measured, error) {
 		require.GreaterOrEqual(t, rate*length.Seconds(), 999.0, "enough for a p99")
 		m := step(rate, 1)
 		m.Load.Requests, m.LatencyMS.P99 = 700, nil // the others were errors
@@ -195,9 +195,9 @@ func TestSearch_TooFewRequestsToTell(t *testing.T) {
 
 func TestSearch_LateGeneratorIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	late := report.Validity{Warnings: []string{"late load generator"}}
+	late := result.Validity{Warnings: []string{"late load generator"}}
 	n := 0
-	steps, err := Search(t.Context(), Default(), 1000, func(_ context.Context, rate float64, _ time.Duration) (report.Measured, error) {
+	steps, err := Search(t.Context(), Default(), 1000, func(_ context.Context, rate float64, _ time.Duration) (result.Measured, error) {
 		m := step(rate, 1)
 		if n++; n == 2 || rate > 600 {
 			m.Validity = late
@@ -213,27 +213,27 @@ func TestSearch_LateGeneratorIsTriedAgain(t *testing.T) {
 }
 
 // step is a measurement with this p99.
-func step(rate, ms float64) report.Measured {
-	return report.Measured{
-		Load:      report.Load{Mode: report.Open, OfferedPerS: &rate, AchievedPerS: rate, Requests: 100_000},
-		LatencyMS: report.Latency{P99: &ms},
-		Validity:  report.Validity{Valid: true},
+func step(rate, ms float64) result.Measured {
+	return result.Measured{
+		Load:      result.Load{Mode: result.Open, OfferedPerS: &rate, AchievedPerS: rate, Requests: 100_000},
+		LatencyMS: result.Latency{P99: &ms},
+		Validity:  result.Validity{Valid: true},
 	}
 }
 
 func TestJudge_SaysWhatBrokeTheServiceLevel(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		spoil func(*report.Measured)
+		spoil func(*result.Measured)
 		why   string
 	}{
-		"kept":     {func(*report.Measured) {}, ""},
-		"at limit": {func(m *report.Measured) { *m.LatencyMS.P99 = 20 }, ""},
-		"slow":     {func(m *report.Measured) { *m.LatencyMS.P99 = 20.4 }, "p99 is 20.4 ms"},
-		"errors":   {func(m *report.Measured) { m.Load.Errors = 300 }, "errors: 0.3% of the requests"},
-		"overload": {func(m *report.Measured) { m.Load.AchievedPerS = 980 }, "overloaded: 980/s achieved of 1,000/s"},
-		"generator": {func(m *report.Measured) {
-			m.Validity = report.Validity{Warnings: []string{"late load generator"}}
+		"kept":     {func(*result.Measured) {}, ""},
+		"at limit": {func(m *result.Measured) { *m.LatencyMS.P99 = 20 }, ""},
+		"slow":     {func(m *result.Measured) { *m.LatencyMS.P99 = 20.4 }, "p99 is 20.4 ms"},
+		"errors":   {func(m *result.Measured) { m.Load.Errors = 300 }, "errors: 0.3% of the requests"},
+		"overload": {func(m *result.Measured) { m.Load.AchievedPerS = 980 }, "overloaded: 980/s achieved of 1,000/s"},
+		"generator": {func(m *result.Measured) {
+			m.Validity = result.Validity{Warnings: []string{"late load generator"}}
 		}, "late load generator"},
 	} {
 		m := step(1000, 19)
@@ -250,12 +250,12 @@ func TestJudge_SaysWhatBrokeTheServiceLevel(t *testing.T) {
 
 func TestParseSLO(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]report.SLO{
+	for text, want := range map[string]result.SLO{
 		"p99=20ms":                        p99(20),
 		"p99=20ms, errors=0.1%":           p99(20),
-		"errors=0,p50=1ms,p99.9=1.5s":     {Latencies: []report.LatencyGoal{{Percentile: 50, MS: 1}, {Percentile: 99.9, MS: 1500}}},
-		"p999=500us,errors=0.02":          {Latencies: []report.LatencyGoal{{Percentile: 99.9, MS: 0.5}}, Errors: 0.02},
-		"p99.99=20ms,errors=1%,p90=100µs": {Latencies: []report.LatencyGoal{{Percentile: 99.99, MS: 20}, {Percentile: 90, MS: 0.1}}, Errors: 0.01},
+		"errors=0,p50=1ms,p99.9=1.5s":     {Latencies: []result.LatencyGoal{{Percentile: 50, MS: 1}, {Percentile: 99.9, MS: 1500}}},
+		"p999=500us,errors=0.02":          {Latencies: []result.LatencyGoal{{Percentile: 99.9, MS: 0.5}}, Errors: 0.02},
+		"p99.99=20ms,errors=1%,p90=100µs": {Latencies: []result.LatencyGoal{{Percentile: 99.99, MS: 20}, {Percentile: 90, MS: 0.1}}, Errors: 0.01},
 	} {
 		got, err := ParseSLO(text)
 		require.NoError(t, err, text)
@@ -295,7 +295,7 @@ func TestFindEdge(t *testing.T) {
 		"never kept":     {broken: []float64{100, 200}, unknown: true, noLow: true},
 		"not judged":     {unknown: true, noLow: true, noHigh: true},
 	} {
-		var steps []report.Measured
+		var steps []result.Measured
 		add := func(rates []float64, kept bool) {
 			for _, rate := range rates {
 				m := step(rate, 1)
@@ -319,7 +319,7 @@ func TestFindEdge(t *testing.T) {
 			require.Less(t, *edge.High / *edge.Low, c.widest, name)
 		}
 	}
-	require.Equal(t, Edge{High: value(100)}, FindEdge([]report.Measured{func() report.Measured {
+	require.Equal(t, Edge{High: value(100)}, FindEdge([]result.Measured{func() result.Measured {
 		m := step(100, 50)
 		Judge(&m, p99(20))
 		return m
@@ -330,35 +330,35 @@ func TestFindLimit_NamesWhatIsFull(t *testing.T) {
 	t.Parallel()
 	value := func(x float64) *float64 { return &x }
 	machine := Machine{Cores: 4, Shared: true, Flushers: 2}
-	quiet := report.Resources{
+	quiet := result.Resources{
 		LoadCores: value(0.5), AppCores: value(1), StoreCores: value(0.5), HostBusy: value(0.5),
 		BusiestCore: value(0.65), StoreCallsBusy: value(1), StoreLockWaits: value(0), StoreFsyncsPerS: value(400),
 	}
 	for name, c := range map[string]struct {
-		spoil              func(*report.Resources)
+		spoil              func(*result.Resources)
 		resource, evidence string
 	}{
-		"one core of Redis": {func(r *report.Resources) { r.StoreOneCore, r.StoreCores = true, value(0.96) }, "store CPU", "the store keeps 96% of the one core busy on which it runs commands"},
-		"cores of a store":  {func(r *report.Resources) { r.StoreCores = value(3.6) }, "store CPU", "the store keeps 90% of the machine's cores busy"},
-		"machine":           {func(r *report.Resources) { r.HostBusy = value(0.97) }, "CPU of the machine", "its cores are 97% busy (in cores: load 0.50, app 1.00, store 0.50)"},
-		"one core":          {func(r *report.Resources) { r.BusiestCore = value(0.99) }, "one core of the machine", "one of its cores is 99% busy"},
-		"all cores alike":   {func(r *report.Resources) { r.HostBusy, r.BusiestCore = value(0.8), value(0.88) }, "CPU of the machine", "its cores are 80% busy (in cores: load 0.50, app 1.00, store 0.50), on average; nothing is nearer"},
-		"network":           {func(r *report.Resources) { r.NetworkShare = value(0.93) }, "network", "93% full"},
-		"locks":             {func(r *report.Resources) { r.StoreLockWaits = value(1.8) }, "row locks", "wait for them 90% of the time"},
-		"fsyncs":            {func(r *report.Resources) { r.StoreCallsBusy = value(1.95) }, "writes to the store", "98% of the time as many batches are under way as may be, with 400 fsyncs/s"},
-		"connections": {func(r *report.Resources) {
+		"one core of Redis": {func(r *result.Resources) { r.StoreOneCore, r.StoreCores = true, value(0.96) }, "store CPU", "the store keeps 96% of the one core busy on which it runs commands"},
+		"cores of a store":  {func(r *result.Resources) { r.StoreCores = value(3.6) }, "store CPU", "the store keeps 90% of the machine's cores busy"},
+		"machine":           {func(r *result.Resources) { r.HostBusy = value(0.97) }, "CPU of the machine", "its cores are 97% busy (in cores: load 0.50, app 1.00, store 0.50)"},
+		"one core":          {func(r *result.Resources) { r.BusiestCore = value(0.99) }, "one core of the machine", "one of its cores is 99% busy"},
+		"all cores alike":   {func(r *result.Resources) { r.HostBusy, r.BusiestCore = value(0.8), value(0.88) }, "CPU of the machine", "its cores are 80% busy (in cores: load 0.50, app 1.00, store 0.50), on average; nothing is nearer"},
+		"network":           {func(r *result.Resources) { r.NetworkShare = value(0.93) }, "network", "93% full"},
+		"locks":             {func(r *result.Resources) { r.StoreLockWaits = value(1.8) }, "row locks", "wait for them 90% of the time"},
+		"fsyncs":            {func(r *result.Resources) { r.StoreCallsBusy = value(1.95) }, "writes to the store", "98% of the time as many batches are under way as may be, with 400 fsyncs/s"},
+		"connections": {func(r *result.Resources) {
 			r.StoreCallsBusy, r.StoreConnWaits, r.StoreConns = value(1.95), value(0.95), value(1)
 		}, "connections to the store", "the 1 that the app may have are in use 100% of the time, and of 1.9 batches under way 0.9 wait for one"},
-		"enough connections": {func(r *report.Resources) {
+		"enough connections": {func(r *result.Resources) {
 			r.StoreCallsBusy, r.StoreConnWaits, r.StoreConns = value(1.95), value(0.01), value(2)
 		}, "writes to the store", "98% of the time"},
-		"kept out":             {func(r *report.Resources) { r.AppKeptOut = value(1.7) }, "connections to the app", "all that it accepts are in use, and clients are turned away 100% of the time"},
-		"connections refused":  {func(r *report.Resources) { r.HostBusy, r.StoreServerConns = value(0.97), value(1) }, "connections of the store's server", "100% of those that it allows are open, and it refuses more: 20 requests failed"},
-		"room for connections": {func(r *report.Resources) { r.StoreServerConns = value(0.9) }, "", "most used: one core of the machine"},
-		"nothing":              {func(*report.Resources) {}, "", "nothing was near its limit (most used: one core of the machine, 65%)"},
-		"nothing known":        {func(r *report.Resources) { *r = report.Resources{} }, "", "nothing that could be the limit was measured"},
+		"kept out":             {func(r *result.Resources) { r.AppKeptOut = value(1.7) }, "connections to the app", "all that it accepts are in use, and clients are turned away 100% of the time"},
+		"connections refused":  {func(r *result.Resources) { r.HostBusy, r.StoreServerConns = value(0.97), value(1) }, "connections of the store's server", "100% of those that it allows are open, and it refuses more: 20 requests failed"},
+		"room for connections": {func(r *result.Resources) { r.StoreServerConns = value(0.9) }, "", "most used: one core of the machine"},
+		"nothing":              {func(*result.Resources) {}, "", "nothing was near its limit (most used: one core of the machine, 65%)"},
+		"nothing known":        {func(r *result.Resources) { *r = result.Resources{} }, "", "nothing that could be the limit was measured"},
 	} {
-		var steps []report.Measured
+		var steps []result.Measured
 		for _, rate := range []float64{100, 200, 300, 400} {
 			m := step(rate, 1)
 			if rate == 200 { // next to the edge
@@ -379,17 +379,17 @@ func TestFindLimit_OfAppHostsElsewhere(t *testing.T) {
 	t.Parallel()
 	value := func(x float64) *float64 { return &x }
 	for name, c := range map[string]struct {
-		used               report.Resources
+		used               result.Resources
 		resource, evidence string
 	}{
-		"app":           {report.Resources{AppCores: value(7.2), AppCoresUsable: value(8), HostBusy: value(0.9)}, "app CPU", "the app keeps 90% of its 8 cores busy"},
-		"load":          {report.Resources{AppCores: value(2), AppCoresUsable: value(8), HostBusy: value(0.97), LoadCores: value(0.5)}, "load generator", "the cores of its machine are 97% busy (by itself 0.50 cores)"},
-		"load, a core":  {report.Resources{AppCores: value(2), AppCoresUsable: value(8), HostBusy: value(0.5), BusiestCore: value(0.99)}, "load generator", "one core of its machine is 99% busy"},
-		"cores unknown": {report.Resources{AppCores: value(7.9), HostBusy: value(0.2)}, "", "most used: load generator, 20%"},
+		"app":           {result.Resources{AppCores: value(7.2), AppCoresUsable: value(8), HostBusy: value(0.9)}, "app CPU", "the app keeps 90% of its 8 cores busy"},
+		"load":          {result.Resources{AppCores: value(2), AppCoresUsable: value(8), HostBusy: value(0.97), LoadCores: value(0.5)}, "load generator", "the cores of its machine are 97% busy (by itself 0.50 cores)"},
+		"load, a core":  {result.Resources{AppCores: value(2), AppCoresUsable: value(8), HostBusy: value(0.5), BusiestCore: value(0.99)}, "load generator", "one core of its machine is 99% busy"},
+		"cores unknown": {result.Resources{AppCores: value(7.9), HostBusy: value(0.2)}, "", "most used: load generator, 20%"},
 	} {
 		m := step(200, 1)
 		m.Resources = c.used
-		limit := FindLimit([]report.Measured{m}, value(200), Machine{Cores: 4})
+		limit := FindLimit([]result.Measured{m}, value(200), Machine{Cores: 4})
 		require.Equal(t, c.resource, limit.Resource, name)
 		require.Contains(t, limit.Evidence, c.evidence, name)
 	}

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 // Edge is the highest rate that keeps the service level, in requests per second,
@@ -105,7 +105,7 @@ func (b *belief) width() float64 { return b.quantile(0.975)/b.quantile(0.025) - 
 
 // FindEdge tells the edge from judged measurements. Those that are not judged are
 // left out.
-func FindEdge(steps []report.Measured) (e Edge) {
+func FindEdge(steps []result.Measured) (e Edge) {
 	lowest, highest := math.Inf(1), 0.0
 	anyKept, anyBroken := false, false
 	for _, m := range steps {

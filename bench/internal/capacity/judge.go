@@ -6,13 +6,14 @@ import (
 	"strings"
 	"time"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/validity"
 	"sagabench/internal/format"
 )
 
 // Judge says in m whether it kept the service level, and why not. It leaves open
 // what cannot be told: of too few requests, or when the measurement is not valid.
-func Judge(m *report.Measured, slo report.SLO) {
+func Judge(m *result.Measured, slo result.SLO) {
 	kept := func(is bool, why string, args ...any) { m.Kept, m.Why = &is, fmt.Sprintf(why, args...) }
 	l := m.Load
 	share := float64(l.Errors) / float64(l.Requests)
@@ -43,8 +44,8 @@ func Judge(m *report.Measured, slo report.SLO) {
 // ParseSLO reads p99=20ms,errors=0.1%: bounds of percentiles of the latency, and
 // the share of the requests that may fail. A share that is not given is that of any
 // valid run.
-func ParseSLO(text string) (report.SLO, error) {
-	slo := report.SLO{Errors: report.DefaultErrorBudget}
+func ParseSLO(text string) (result.SLO, error) {
+	slo := result.SLO{Errors: validity.DefaultErrorBudget}
 	for part := range strings.SplitSeq(text, ",") {
 		key, value, _ := strings.Cut(strings.TrimSpace(part), "=")
 		if key == "errors" {
@@ -63,14 +64,14 @@ func ParseSLO(text string) (report.SLO, error) {
 		if err == nil && percentile == 999 { // as summary.json names it
 			percentile = 99.9
 		}
-		if err != nil || !strings.HasPrefix(key, "p") || !report.HasPercentile(percentile) {
+		if err != nil || !strings.HasPrefix(key, "p") || !result.HasPercentile(percentile) {
 			return slo, fmt.Errorf("slo: %q, want one of p50, p90, p95, p99, p99.9, p99.99 and errors, as p99=20ms,errors=0.1%%", part)
 		}
 		limit, err := time.ParseDuration(value)
 		if err != nil || limit <= 0 {
 			return slo, fmt.Errorf("slo: %s=%q, want a time, as 20ms", key, value)
 		}
-		slo.Latencies = append(slo.Latencies, report.LatencyGoal{Percentile: percentile, MS: float64(limit) / float64(time.Millisecond)})
+		slo.Latencies = append(slo.Latencies, result.LatencyGoal{Percentile: percentile, MS: float64(limit) / float64(time.Millisecond)})
 	}
 	if len(slo.Latencies) == 0 {
 		return slo, fmt.Errorf("slo: %q bounds no latency, as p99=20ms does", text)

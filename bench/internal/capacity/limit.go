@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/internal/format"
 )
 
@@ -37,10 +37,10 @@ type candidate struct {
 }
 
 // FindLimit names what limits the rate, from the measurements next to the edge.
-func FindLimit(steps []report.Measured, rate *float64, machine Machine) report.Limit {
+func FindLimit(steps []result.Measured, rate *float64, machine Machine) result.Limit {
 	at := nextTo(steps, rate)
 	if len(at) == 0 {
-		return report.Limit{Evidence: "nothing was measured at the edge"}
+		return result.Limit{Evidence: "nothing was measured at the edge"}
 	}
 	r := average(at)
 	store := candidate{"store CPU", share(r.StoreCores, machine.Cores), "the store keeps %s of the machine's cores busy"}
@@ -48,7 +48,7 @@ func FindLimit(steps []report.Measured, rate *float64, machine Machine) report.L
 		store = candidate{"store CPU", r.StoreCores, "the store keeps %s of the one core busy on which it runs commands"}
 	}
 	host := candidate{"CPU of the machine", r.HostBusy, "its cores are %s busy" + whose(r)}
-	one := candidate{"one core of the machine", report.OneCoreOnly(r.BusiestCore, r.HostBusy), "one of its cores is %s busy: something runs on one core only" + whose(r)}
+	one := candidate{"one core of the machine", result.OneCoreOnly(r.BusiestCore, r.HostBusy), "one of its cores is %s busy: something runs on one core only" + whose(r)}
 	app := candidate{}
 	if !machine.Shared { // what is busy there is the load generator, and nothing else
 		host.resource, host.evidence = "load generator", "the cores of its machine are %s busy"+ownOf(r)
@@ -86,17 +86,17 @@ func FindLimit(steps []report.Measured, rate *float64, machine Machine) report.L
 	}
 	switch {
 	case most.share == nil:
-		return report.Limit{Evidence: "nothing that could be the limit was measured"}
+		return result.Limit{Evidence: "nothing that could be the limit was measured"}
 	case *most.share >= likelyShare:
 		limit := most.limit()
 		limit.Evidence += ", on average; nothing is nearer to its limit, and the latency is that of moments in which it is full"
 		return limit
 	}
-	return report.Limit{Evidence: fmt.Sprintf("nothing was near its limit (most used: %s, %.0f%%), so the latency is that of moments in which something waits", most.resource, 100**most.share)}
+	return result.Limit{Evidence: fmt.Sprintf("nothing was near its limit (most used: %s, %.0f%%), so the latency is that of moments in which something waits", most.resource, 100**most.share)}
 }
 
 // appCPU is that of app hosts that are machines of their own.
-func appCPU(r report.Resources) candidate {
+func appCPU(r result.Resources) candidate {
 	c := candidate{resource: "app CPU"}
 	if r.AppCores != nil && r.AppCoresUsable != nil && *r.AppCoresUsable > 0 {
 		x := *r.AppCores / *r.AppCoresUsable
@@ -106,7 +106,7 @@ func appCPU(r report.Resources) candidate {
 }
 
 // storeConnections are those of the app to the store's server.
-func storeConnections(r report.Resources) candidate {
+func storeConnections(r result.Resources) candidate {
 	c := candidate{resource: "connections to the store", share: r.ConnsInUse()}
 	if c.share != nil {
 		c.evidence = fmt.Sprintf("the %.0f that the app may have are in use %%s of the time, and of %.1f batches under way %.1f wait for one",
@@ -116,7 +116,7 @@ func storeConnections(r report.Resources) candidate {
 }
 
 // serverConnections are those that the store's server allows.
-func serverConnections(r report.Resources, at []report.Measured) candidate {
+func serverConnections(r result.Resources, at []result.Measured) candidate {
 	failed := int64(0)
 	for _, m := range at {
 		failed += m.Load.Errors
@@ -127,9 +127,9 @@ func serverConnections(r report.Resources, at []report.Measured) candidate {
 	}
 }
 
-func (c candidate) limit() report.Limit {
+func (c candidate) limit() result.Limit {
 	percent := fmt.Sprintf("%.0f%%", 100**c.share)
-	return report.Limit{Resource: c.resource, Share: c.share, Evidence: strings.Replace(c.evidence, "%s", percent, 1)}
+	return result.Limit{Resource: c.resource, Share: c.share, Evidence: strings.Replace(c.evidence, "%s", percent, 1)}
 }
 
 func share(used *float64, of int) *float64 {
@@ -142,14 +142,14 @@ func share(used *float64, of int) *float64 {
 
 // ownOf is what of its machine the load generator kept busy itself: the rest is somebody
 // else's, or app and store behind addresses that do not tell.
-func ownOf(r report.Resources) string {
+func ownOf(r result.Resources) string {
 	if r.LoadCores == nil {
 		return ""
 	}
 	return fmt.Sprintf(" (by itself %.2f cores)", *r.LoadCores)
 }
 
-func whose(r report.Resources) string {
+func whose(r result.Resources) string {
 	var parts []string
 	for _, p := range []struct {
 		name  string
@@ -165,7 +165,7 @@ func whose(r report.Resources) string {
 	return " (in cores: " + strings.Join(parts, ", ") + ")"
 }
 
-func fsyncs(r report.Resources) string {
+func fsyncs(r result.Resources) string {
 	if r.StoreFsyncsPerS == nil {
 		return ""
 	}
@@ -174,7 +174,7 @@ func fsyncs(r report.Resources) string {
 
 // nextTo are the measurements within nearShare of the rate; if there is none, the one
 // that is nearest, and without a rate, the lowest.
-func nextTo(steps []report.Measured, rate *float64) (at []report.Measured) {
+func nextTo(steps []result.Measured, rate *float64) (at []result.Measured) {
 	if len(steps) == 0 {
 		return nil
 	}
@@ -182,8 +182,8 @@ func nextTo(steps []report.Measured, rate *float64) (at []report.Measured) {
 	if rate != nil {
 		goal = *rate
 	}
-	off := func(m report.Measured) float64 { return math.Abs(*m.Load.OfferedPerS - goal) }
-	nearest := slices.MinFunc(steps, func(a, b report.Measured) int { return cmp.Compare(off(a), off(b)) })
+	off := func(m result.Measured) float64 { return math.Abs(*m.Load.OfferedPerS - goal) }
+	nearest := slices.MinFunc(steps, func(a, b result.Measured) int { return cmp.Compare(off(a), off(b)) })
 	for _, m := range steps {
 		if off(m) <= max(nearShare*goal, off(nearest)) {
 			at = append(at, m)
@@ -193,8 +193,8 @@ func nextTo(steps []report.Measured, rate *float64) (at []report.Measured) {
 }
 
 // average of what was used; what one of them lacks is nil.
-func average(at []report.Measured) report.Resources {
-	mean := func(of func(report.Resources) *float64) *float64 {
+func average(at []result.Measured) result.Resources {
+	mean := func(of func(result.Resources) *float64) *float64 {
 		sum := 0.0
 		for _, m := range at {
 			x := of(m.Resources)
@@ -205,7 +205,7 @@ func average(at []report.Measured) report.Resources {
 		}
 		return &sum
 	}
-	type R = report.Resources
+	type R = result.Resources
 	return R{
 		LoadCores:       mean(func(r R) *float64 { return r.LoadCores }),
 		AppCores:        mean(func(r R) *float64 { return r.AppCores }),

@@ -17,8 +17,10 @@ import (
 	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/plan"
 	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/trial"
 	"sagabench/bench/internal/usl"
+	"sagabench/bench/internal/validity"
 	"sagabench/internal/format"
 )
 
@@ -97,7 +99,7 @@ func (a *app) capacity(ctx context.Context, on setup, cfg capacity.Config) error
 	if progress.bars == nil { // each measurement has its line
 		on.cfg.Load.Progress = nil
 	}
-	s := &capacitySearch{cfg: cfg, load: on.cfg.Load, status: on.cfg.Status, result: report.Capacity{SLO: cfg.SLO, Predicted: []report.Predicted{}}}
+	s := &capacitySearch{cfg: cfg, load: on.cfg.Load, status: on.cfg.Status, result: result.Capacity{SLO: cfg.SLO, Predicted: []result.Predicted{}}}
 	base, err := trial.Sweep(ctx, on.cfg, on.servers, s.run)
 	progress.done()
 	if err != nil {
@@ -107,18 +109,18 @@ func (a *app) capacity(ctx context.Context, on setup, cfg capacity.Config) error
 		}
 		return on.advise(err)
 	}
-	result := report.CapacitySummary{
-		Schema: report.Schema, Run: base.Run, Check: base.Check, Environment: base.Environment,
+	summary := result.CapacitySummary{
+		Schema: result.Schema, Run: base.Run, Check: base.Check, Environment: base.Environment,
 		Capacity: s.conclude(capacity.Machine{Cores: base.Environment.Cores, Shared: base.Run.SharedHost, Flushers: on.flushers}),
 	}
-	result.Validity = base.Validity
-	foretell(&result)
-	result.Validity = report.JudgeCapacity(base.Validity, result.Capacity)
-	d := report.Document(report.Result{Dir: on.cfg.Dir, Capacity: &result})
-	if err := write(on.cfg.Dir, result, d); err != nil {
+	summary.Validity = base.Validity
+	foretell(&summary)
+	summary.Validity = validity.JudgeCapacity(base.Validity, summary.Capacity)
+	d := report.Document(result.Result{Dir: on.cfg.Dir, Capacity: &summary})
+	if err := write(on.cfg.Dir, summary, d); err != nil {
 		return err
 	}
-	return a.show(result, result.Validity, d, on.cfg.Dir)
+	return a.show(summary, summary.Validity, d, on.cfg.Dir)
 }
 
 // sweepFlags are those of the load that a search leaves open.
@@ -137,11 +139,11 @@ type capacitySearch struct {
 	cfg    capacity.Config
 	load   load.Config
 	status func(string)
-	result report.Capacity
+	result result.Capacity
 }
 
 func (s *capacitySearch) run(ctx context.Context, measure trial.Measure) (err error) {
-	closed := func(ctx context.Context, n int, length time.Duration) (report.Measured, error) {
+	closed := func(ctx context.Context, n int, length time.Duration) (result.Measured, error) {
 		shape := s.load
 		shape.InFlight, shape.Rate, shape.Duration, shape.Warmup = n, load.Profile{}, length, s.cfg.ScalingWarmup
 		m, err := measure(ctx, shape)
@@ -150,7 +152,7 @@ func (s *capacitySearch) run(ctx context.Context, measure trial.Measure) (err er
 		}
 		return m, err
 	}
-	open := func(ctx context.Context, rate float64, length time.Duration) (report.Measured, error) {
+	open := func(ctx context.Context, rate float64, length time.Duration) (result.Measured, error) {
 		shape := s.load
 		shape.Rate, shape.Duration = load.Constant(rate), length
 		m, err := measure(ctx, shape)
@@ -164,7 +166,7 @@ func (s *capacitySearch) run(ctx context.Context, measure trial.Measure) (err er
 	if c.Scaling, err = capacity.Scaling(ctx, s.cfg.ScalingStep, closed); err != nil {
 		return err
 	}
-	best := slices.MaxFunc(c.Scaling, func(a, b report.Measured) int { return cmp.Compare(a.Load.AchievedPerS, b.Load.AchievedPerS) })
+	best := slices.MaxFunc(c.Scaling, func(a, b result.Measured) int { return cmp.Compare(a.Load.AchievedPerS, b.Load.AchievedPerS) })
 	if c.Steps, err = capacity.Search(ctx, s.cfg, best.Load.AchievedPerS, open); err != nil {
 		return err
 	}
@@ -191,25 +193,25 @@ const middleShare = 0.6
 
 // foretell sets what the measurements say of the middle of the range beside what was
 // seen there.
-func foretell(result *report.CapacitySummary) {
-	c := &result.Capacity
+func foretell(summary *result.CapacitySummary) {
+	c := &summary.Capacity
 	if c.Middle == nil || !c.Middle.Validity.Valid {
 		return
 	}
-	lines, err := plan.Predict(c.Middle.Load.AchievedPerS, []report.Result{{Capacity: result}})
+	lines, err := plan.Predict(c.Middle.Load.AchievedPerS, []result.Result{{Capacity: summary}})
 	if err != nil {
 		return // of measurements that carry no plan, which says so itself
 	}
 	r := c.Middle.Resources
 	for i, measured := range []*float64{r.LoadCores, r.AppCores, r.StoreCores, r.StoreFsyncsPerS} {
 		if l := lines[i]; l.Value != nil && measured != nil {
-			c.Predicted = append(c.Predicted, report.Predicted{What: l.What, Unit: l.Unit, Expected: *l.Value, Measured: *measured})
+			c.Predicted = append(c.Predicted, result.Predicted{What: l.What, Unit: l.Unit, Expected: *l.Value, Measured: *measured})
 		}
 	}
 }
 
 // verdict says in a few words how a rate went.
-func (s *capacitySearch) verdict(m report.Measured) string {
+func (s *capacitySearch) verdict(m result.Measured) string {
 	capacity.Judge(&m, s.cfg.SLO)
 	switch {
 	case m.Kept == nil:
@@ -225,9 +227,9 @@ func (s *capacitySearch) verdict(m report.Measured) string {
 }
 
 // conclude draws from the measurements what they carry.
-func (s *capacitySearch) conclude(machine capacity.Machine) report.Capacity {
+func (s *capacitySearch) conclude(machine capacity.Machine) result.Capacity {
 	c := s.result
-	c.Steps, c.Scaling = append([]report.Measured{}, c.Steps...), append([]report.Measured{}, c.Scaling...) // never null
+	c.Steps, c.Scaling = append([]result.Measured{}, c.Steps...), append([]result.Measured{}, c.Scaling...) // never null
 	edge := capacity.FindEdge(c.Steps)
 	c.RatePerS, c.LowPerS, c.HighPerS = edge.Rate, edge.Low, edge.High
 	c.Limit = capacity.FindLimit(c.Steps, c.RatePerS, machine)

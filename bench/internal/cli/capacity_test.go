@@ -12,16 +12,16 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/deploy/lab"
 )
 
 // shortSearch takes seconds. A median needs few requests.
 var shortSearch = []string{"--slo", "p50=200ms", "--duration", "100ms", "--warmup", "50ms", "--payload", "10"}
 
-func capacityOf(t *testing.T, stdout string) report.CapacitySummary {
+func capacityOf(t *testing.T, stdout string) result.CapacitySummary {
 	t.Helper()
-	var s report.CapacitySummary
+	var s result.CapacitySummary
 	require.NoError(t, json.Unmarshal([]byte(stdout), &s))
 	return s
 }
@@ -50,7 +50,7 @@ func TestCapacity_FindsARate(t *testing.T) {
 
 	require.Equal(t, []string{"found"}, p.files())
 	dir := filepath.Join(p.dir, "found")
-	requireFiles(t, dir, report.FilePage, report.FileMarkdown, "steps", report.FileSummary)
+	requireFiles(t, dir, result.FilePage, result.FileMarkdown, "steps", result.FileSummary)
 	steps, err := filepath.Glob(filepath.Join(dir, "steps", "*", "*"))
 	require.NoError(t, err)
 	made := len(s.Capacity.Scaling) + len(s.Capacity.Steps) + 1 // Again
@@ -94,7 +94,7 @@ func TestCapacity_FindsARate(t *testing.T) {
 // follows does not test the machine.
 func believe(t *testing.T, dir string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, report.FileSummary))
+	text, err := os.ReadFile(filepath.Join(dir, result.FileSummary))
 	require.NoError(t, err)
 	s := capacityOf(t, string(text))
 	s.Validity.Valid = true
@@ -104,7 +104,7 @@ func believe(t *testing.T, dir string) {
 	}
 	text, err = json.Marshal(s)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, report.FileSummary), text, 0o666))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, result.FileSummary), text, 0o666))
 }
 
 // Ctrl-C ends a search early, with what it has, and leaves nothing running.
@@ -135,7 +135,7 @@ func TestCapacity_Interrupted(t *testing.T) {
 			require.Contains(t, stdout.String(), `"steps": []`)
 			require.NotEmpty(t, s.Capacity.NoFit)
 			require.Zero(t, *s.Check.Lost)
-			requireFiles(t, filepath.Join(p.dir, "found"), report.FilePage, report.FileMarkdown, "steps", report.FileSummary)
+			requireFiles(t, filepath.Join(p.dir, "found"), result.FilePage, result.FileMarkdown, "steps", result.FileSummary)
 			shown := p.run("report", "found")
 			require.Contains(t, firstLine(shown.stdout), "NOT VALID")
 		})

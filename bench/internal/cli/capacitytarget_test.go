@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/deploy/lab"
 )
 
@@ -46,7 +46,7 @@ func TestCapacity_OfServersThatRun(t *testing.T) {
 		require.Regexp(t, `sagabench_sagas_total\{outcome="succeed"\} [1-9]`, metrics)
 	}
 	dir := filepath.Join(p.dir, "found")
-	requireFiles(t, dir, report.FilePage, report.FileMarkdown, "steps", report.FileSummary)
+	requireFiles(t, dir, result.FilePage, result.FileMarkdown, "steps", result.FileSummary)
 	believe(t, dir)
 	planned := p.run("plan", "--rate", "10/s", "--slo", "p50=200ms", "--from", "found")
 	require.Equal(t, exitOK, planned.code, planned.stderr)

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sagabench/bench/internal/audit"
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 func (a *app) checkCommand() *cobra.Command {
@@ -52,16 +52,16 @@ func (a *app) check(ctx context.Context, name string, allowEmpty bool) error {
 		return errors.New("the store holds no saga, so nothing was checked: is it the right one? --allow-empty accepts it")
 	}
 	result := checked{
-		Schema: report.Schema,
-		Run: report.Run{
-			ID: report.RunID(started, target.Driver), Started: started, DurationS: time.Since(started).Seconds(), Command: a.command(),
-			Store: report.Store{
+		Schema: result.Schema,
+		Run: result.Run{
+			ID: result.RunID(started, target.Driver), Started: started, DurationS: time.Since(started).Seconds(), Command: a.command(),
+			Store: result.Store{
 				Driver: settings.Driver, Version: settings.Version,
 				Settings: settings.Values, Durability: settings.Durability.String(),
 			},
 		},
 		Check:    found.Check,
-		Validity: report.Validity{Valid: found.Total == 0, Warnings: found.Findings},
+		Validity: result.Validity{Valid: found.Total == 0, Warnings: found.Findings},
 	}
 	if a.json {
 		err = json.NewEncoder(a.stdout).Encode(result)
@@ -78,9 +78,9 @@ func (a *app) check(ctx context.Context, name string, allowEmpty bool) error {
 // that do not need one.
 type checked struct {
 	Schema   int             `json:"schema"`
-	Run      report.Run      `json:"run"`
-	Check    report.Check    `json:"check"`
-	Validity report.Validity `json:"validity"`
+	Run      result.Run      `json:"run"`
+	Check    result.Check    `json:"check"`
+	Validity result.Validity `json:"validity"`
 }
 
 func (c checked) print(w io.Writer, total int) error {

@@ -14,7 +14,7 @@ import (
 
 	"sagabench/bench/internal/compare"
 	"sagabench/bench/internal/probe"
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/store/open"
 )
 
@@ -63,10 +63,10 @@ the interval is beyond; the exit code then is 3.`,
 // comparison is summary.json of bench compare.
 type comparison struct {
 	Schema      int                  `json:"schema"`
-	Run         report.Run           `json:"run"` // store and scenario are those of A
-	Check       *report.Check        `json:"check"`
-	Validity    report.Validity      `json:"validity"`
-	Environment report.Environment   `json:"environment"`
+	Run         result.Run           `json:"run"` // store and scenario are those of A
+	Check       *result.Check        `json:"check"`
+	Validity    result.Validity      `json:"validity"`
+	Environment result.Environment   `json:"environment"`
 	Compare     compare.Comparison   `json:"compare"`
 	Gates       []compare.GateResult `json:"gates"`
 }
@@ -94,7 +94,7 @@ func (a *app) compare(cmd *cobra.Command, names []string, pairs int, gates []com
 			return fmt.Errorf("--pairs: %d, at least 1", pairs)
 		}
 		if dir == "" {
-			dir = filepath.Join(resultsDir, report.RunID(began, "compare"))
+			dir = filepath.Join(resultsDir, result.RunID(began, "compare"))
 		}
 		t := turns{app: a, dir: dir, common: given(cmd)}
 		for i, name := range names {
@@ -121,10 +121,10 @@ func (a *app) compare(cmd *cobra.Command, names []string, pairs int, gates []com
 	}
 	first := sides[0].Runs[0].Run
 	s := comparison{
-		Schema: report.Schema, Run: first, Validity: validity, Compare: c, Gates: []compare.GateResult{},
+		Schema: result.Schema, Run: first, Validity: validity, Compare: c, Gates: []compare.GateResult{},
 		Environment: sides[0].Runs[0].Environment, Check: sumChecks(slices.Concat(sides[0].Runs, sides[1].Runs)),
 	}
-	s.Run.ID, s.Run.Started, s.Run.Command, s.Run.DurationS = report.RunID(began, "compare"), began, a.compareCommandLine(names), time.Since(began).Seconds()
+	s.Run.ID, s.Run.Started, s.Run.Command, s.Run.DurationS = result.RunID(began, "compare"), began, a.compareCommandLine(names), time.Since(began).Seconds()
 	s.Run.Commit = probe.Commit(context.WithoutCancel(ctx))
 	broken := false
 	for _, gate := range gates {
@@ -151,7 +151,7 @@ func (a *app) compare(cmd *cobra.Command, names []string, pairs int, gates []com
 func readSides(names []string, sides *[2]compare.Side) error {
 	for i, name := range names {
 		for dir := range strings.SplitSeq(name, ",") {
-			s, _, err := report.Read(dir)
+			s, _, err := result.Read(dir)
 			if err != nil {
 				return err
 			}
@@ -193,8 +193,8 @@ func (a *app) compareCommandLine(names []string) string {
 }
 
 // sumChecks adds up what the audits found; null when one was not made.
-func sumChecks(runs []report.Summary) *report.Check {
-	var sum report.Check
+func sumChecks(runs []result.Summary) *result.Check {
+	var sum result.Check
 	for i, s := range runs {
 		c := s.Check
 		sum.Acknowledged += c.Acknowledged

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/compare"
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 func comparisonOf(t *testing.T, stdout string) comparison {
@@ -48,9 +48,9 @@ func TestCompare_RunsVariantsInTurns(t *testing.T) {
 
 	require.Equal(t, []string{"compared"}, p.files())
 	dir := filepath.Join(p.dir, "compared")
-	requireFiles(t, dir, report.FilePage, report.FileMarkdown, runsDir, report.FileSummary)
+	requireFiles(t, dir, result.FilePage, result.FileMarkdown, runsDir, result.FileSummary)
 	requireFiles(t, filepath.Join(dir, runsDir), "01-a", "01-b", "02-a", "02-b")
-	one, _, err := report.Read(filepath.Join(dir, runsDir, "02-b"))
+	one, _, err := result.Read(filepath.Join(dir, runsDir, "02-b"))
 	require.NoError(t, err)
 	require.Equal(t, 100, one.Run.Scenario.Payload)
 	require.Equal(t, 4, one.Load.InFlight)
@@ -64,11 +64,11 @@ func TestCompare_RunsVariantsInTurns(t *testing.T) {
 
 func TestCompare_Results(t *testing.T) {
 	t.Parallel()
-	d0 := func(s *report.Summary) { s.Run.Store.Durability = "D0" }
+	d0 := func(s *result.Summary) { s.Run.Store.Durability = "D0" }
 	for name, tt := range map[string]struct {
 		pairs   int
 		factor  float64 // of the CPU per saga of B
-		changeB func(*report.Summary)
+		changeB func(*result.Summary)
 		gate    string
 		code    int
 		outcome compare.Outcome
@@ -79,7 +79,7 @@ func TestCompare_Results(t *testing.T) {
 		"no difference":      {5, 1, nil, "app_cpu_us<=+5%", exitOK, compare.Kept, "No difference shown between A and B"},
 		"a gate on too few":  {1, 2, nil, "store_cpu_us<=+5%", exitOK, compare.CannotTell, "Not ranked: too few runs"},
 		"unlike durability":  {5, 1.2, d0, "store_cpu_us<=+5%", exitOK, compare.CannotTell, "Not ranked: unlike durability: that of A is D3, that of B is D0"},
-		"one is not valid":   {5, 1.2, func(s *report.Summary) { s.Validity.Valid = false }, "store_cpu_us<=+5%", exitInvalid, compare.CannotTell, "NOT VALID"},
+		"one is not valid":   {5, 1.2, func(s *result.Summary) { s.Validity.Valid = false }, "store_cpu_us<=+5%", exitInvalid, compare.CannotTell, "NOT VALID"},
 		"the other way":      {5, 0.8, nil, "store_cpu_us>=-5%", exitGate, compare.Broken, "store CPU per saga lower by "},
 		"nothing to look at": {5, 1.2, nil, "store_fsyncs<=+5%", exitOK, compare.CannotTell, "B against A"},
 	} {
@@ -92,9 +92,9 @@ func TestCompare_Results(t *testing.T) {
 			require.Contains(t, firstLine(got.stdout), tt.says)
 			require.Contains(t, got.stdout, string(tt.outcome))
 			dir := filepath.Join(p.dir, "compared")
-			requireFiles(t, dir, report.FilePage, report.FileMarkdown, report.FileSummary)
+			requireFiles(t, dir, result.FilePage, result.FileMarkdown, result.FileSummary)
 			requirePages(t, dir, tt.says)
-			text, err := os.ReadFile(filepath.Join(dir, report.FileSummary))
+			text, err := os.ReadFile(filepath.Join(dir, result.FileSummary))
 			require.NoError(t, err)
 			c := comparisonOf(t, string(text))
 			require.Equal(t, tt.outcome, c.Gates[0].Outcome, c.Gates[0].Evidence)
@@ -111,7 +111,7 @@ func TestCompare_Results(t *testing.T) {
 // The figures of all audits are in that of the comparison.
 func TestCompare_AddsUpWhatTheAuditsExempted(t *testing.T) {
 	t.Parallel()
-	a, b := pairs(t, 2, 1, func(s *report.Summary) { s.Check.Expired, s.Check.ForceStopped = 3, 1 })
+	a, b := pairs(t, 2, 1, func(s *result.Summary) { s.Check.Expired, s.Check.ForceStopped = 3, 1 })
 	c := comparisonOf(t, newProgram(t).run("compare", a, b, "--json").stdout)
 	require.EqualValues(t, 6, c.Check.Expired)
 	require.EqualValues(t, 2, c.Check.ForceStopped)
@@ -133,7 +133,7 @@ func TestCompare_Interrupted(t *testing.T) {
 	c := comparisonOf(t, stdout.String())
 	require.Regexp(t, `^incomplete: interrupted in pair \d+ of 1000$`, c.Validity.Warnings[0])
 	require.Positive(t, c.Compare.Pairs)
-	requireFiles(t, filepath.Join(p.dir, "compared"), report.FilePage, report.FileMarkdown, runsDir, report.FileSummary)
+	requireFiles(t, filepath.Join(p.dir, "compared"), result.FilePage, result.FileMarkdown, runsDir, result.FileSummary)
 }
 
 func TestCompare_InterruptedBeforeThereIsAPair(t *testing.T) {
@@ -149,7 +149,7 @@ func TestCompare_InterruptedBeforeThereIsAPair(t *testing.T) {
 	require.Error(t, cmd.Wait())
 	require.Equal(t, exitError, cmd.ProcessState.ExitCode(), stderr)
 	require.Equal(t, "bench: interrupted in pair 1 of 5: nothing to compare; what was run is in compared/runs", lastLine(stderr.String()))
-	_, _, err = report.Read(filepath.Join(p.dir, "compared", runsDir, "01-a"))
+	_, _, err = result.Read(filepath.Join(p.dir, "compared", runsDir, "01-a"))
 	require.NoError(t, err)
 }
 

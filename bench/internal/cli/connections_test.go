@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 // Batches that wait for one of too few connections are what limits a slow store, and the
@@ -19,7 +19,7 @@ func TestRun_NamesConnectionsThatAreTooFew(t *testing.T) {
 	got := p.run("run", "postgres", "--start", "--set", "commit_delay=20000", "--set", "commit_siblings=0",
 		"--json", "--duration", "2s", "--warmup", "500ms", "--in-flight", "64")
 	require.Equal(t, exitOK, got.code, got.stderr+got.stdout)
-	var s report.Summary
+	var s result.Summary
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
 	require.InDelta(t, 2, *s.Resources.StoreConns, 0)
 	require.InDelta(t, 4, *s.Resources.StoreCallsBusy, 1, "as many batches as may be")
@@ -35,7 +35,7 @@ func TestRun_NamesConnectionsThatTheServerRefuses(t *testing.T) {
 	p := newProgram(t, "SAGABENCH_GROUP_COMMIT_FLUSHERS=8")
 	got := p.run("run", "redis", "--start", "--set", "maxclients=3", "--json", "--duration", "1s", "--warmup", "200ms")
 	require.Equal(t, exitInvalid, got.code, got.stderr+got.stdout)
-	var s report.Summary
+	var s result.Summary
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
 	require.Positive(t, s.Load.ErrorsByKind["http 503"])
 	require.InDelta(t, 1, *s.Resources.StoreServerConns, 0)
@@ -50,7 +50,7 @@ func TestRun_NamesConnectionsThatTheAppAccepts(t *testing.T) {
 	p := newProgram(t, "SAGABENCH_SERVER_MAX_CONNS=4", "SAGABENCH_SERVER_MAX_CONNS_PER_PEER=4")
 	got := p.run("run", "pebble", "--json", "--duration", "1s", "--warmup", "200ms", "--in-flight", "32")
 	require.Equal(t, exitInvalid, got.code, got.stderr+got.stdout)
-	var s report.Summary
+	var s result.Summary
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
 	require.Positive(t, s.Load.ErrorsByKind["http 503"])
 	require.NotNil(t, s.Resources.AppKeptOut, s.Validity.Warnings)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/server"
 	"sagabench/deploy/lab"
 )
@@ -92,10 +92,10 @@ func TestServe_WithAToken_PrintsNoSecret(t *testing.T) {
 }
 
 // load drives a server that runs, and gives its summary.
-func (p program) load(args ...string) (report.Summary, outcome) {
+func (p program) load(args ...string) (result.Summary, outcome) {
 	p.t.Helper()
 	got := p.run(append([]string{"load", "--json", "--duration", "500ms", "--warmup", "100ms", "--in-flight", "16", "--out", filepath.Join(p.t.TempDir(), "result")}, args...)...)
-	var s report.Summary
+	var s result.Summary
 	require.NoError(p.t, json.Unmarshal([]byte(got.stdout), &s), got.stderr)
 	requireKeys(p.t, got.stdout)
 	require.Positive(p.t, s.Check.Acknowledged)
@@ -123,7 +123,7 @@ func TestLoad_DTM_DrivesACoordinator(t *testing.T) {
 
 // ended is how many sagas of the load are in the store: those that were there
 // before are among its warnings.
-func (p program) ended(s report.Summary) int64 {
+func (p program) ended(s result.Summary) int64 {
 	p.t.Helper()
 	total := *s.Check.Terminal
 	before := int64(0)

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sagabench/bench/internal/load"
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/server"
 	"sagabench/bench/internal/trial"
 	"sagabench/deploy/lab"
@@ -78,7 +78,7 @@ type luaRun struct {
 	started  time.Time
 	servers  []*luaServer
 	results  []microbench.Result // of those that are closed
-	trials   []report.Summary
+	trials   []result.Summary
 	warnings []string
 }
 
@@ -129,9 +129,9 @@ func (r *luaRun) check() error {
 	}
 	r.dir = r.out
 	if r.dir == "" {
-		r.dir = filepath.Join(resultsDir, report.RunID(r.started, "lua"))
+		r.dir = filepath.Join(resultsDir, result.RunID(r.started, "lua"))
 	}
-	if err := report.CheckDir(r.dir); err != nil {
+	if err := result.CheckDir(r.dir); err != nil {
 		return err
 	}
 	if !starts {
@@ -295,10 +295,10 @@ func (r *luaRun) agree(ctx context.Context, s *luaServer) error {
 }
 
 // trial is bench run redis on the server, a short one.
-func (r *luaRun) trial(ctx context.Context, s *luaServer) (report.Summary, error) {
+func (r *luaRun) trial(ctx context.Context, s *luaServer) (result.Summary, error) {
 	cfg, err := r.trialConfig(open.Redis)
 	if err != nil {
-		return report.Summary{}, err
+		return result.Summary{}, err
 	}
 	cfg.Dir = filepath.Join(r.dir, "runs", strconv.Itoa(len(r.trials)+1))
 	cfg.Scenario = server.DefaultConfig().Scenario
@@ -309,7 +309,7 @@ func (r *luaRun) trial(ctx context.Context, s *luaServer) (report.Summary, error
 	}
 	child, err := r.child(open.Redis)
 	if err != nil {
-		return report.Summary{}, err
+		return result.Summary{}, err
 	}
 	return trial.Run(ctx, cfg, trial.Own(s.target, child))
 }

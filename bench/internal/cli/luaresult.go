@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"sagabench/bench/internal/probe"
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/server"
 	"sagabench/internal/document"
 	"sagabench/lua/microbench"
@@ -17,10 +17,10 @@ import (
 // its own.
 type luaSummary struct {
 	Schema      int                `json:"schema"`
-	Run         report.Run         `json:"run"`
-	Check       *report.Check      `json:"check"` // of the runs of sagas, together; null: there was none
-	Validity    report.Validity    `json:"validity"`
-	Environment report.Environment `json:"environment"`
+	Run         result.Run         `json:"run"`
+	Check       *result.Check      `json:"check"` // of the runs of sagas, together; null: there was none
+	Validity    result.Validity    `json:"validity"`
+	Environment result.Environment `json:"environment"`
 	Lua         luaPart            `json:"lua"`
 }
 
@@ -49,18 +49,18 @@ func (r *luaRun) finish(ctx context.Context, incomplete string) error {
 
 func (r *luaRun) summary(ctx context.Context, incomplete string) luaSummary {
 	s := luaSummary{
-		Schema: report.Schema,
-		Run: report.Run{
-			ID: report.RunID(r.started, "lua"), Started: r.started, DurationS: time.Since(r.started).Seconds(), Command: r.command(),
-			Scenario: report.Scenario(server.DefaultConfig().Scenario), Topology: "not known: there was no run of sagas",
+		Schema: result.Schema,
+		Run: result.Run{
+			ID: result.RunID(r.started, "lua"), Started: r.started, DurationS: time.Since(r.started).Seconds(), Command: r.command(),
+			Scenario: result.Scenario(server.DefaultConfig().Scenario), Topology: "not known: there was no run of sagas",
 			Commit: probe.Commit(ctx),
 		},
-		Validity:    report.Validity{Valid: incomplete == "", Warnings: []string{}},
+		Validity:    result.Validity{Valid: incomplete == "", Warnings: []string{}},
 		Environment: probe.Environment(ctx),
 		Lua:         luaPart{r.results},
 	}
 	first := r.results[0].Server
-	s.Run.Store = report.Store{Driver: open.Redis, Version: first.Version, Settings: first.Settings}
+	s.Run.Store = result.Store{Driver: open.Redis, Version: first.Version, Settings: first.Settings}
 	if len(r.trials) > 0 {
 		run := r.trials[0].Run
 		s.Check = sumChecks(r.trials)

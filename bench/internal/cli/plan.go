@@ -15,7 +15,7 @@ import (
 	"sagabench/bench/internal/capacity"
 	"sagabench/bench/internal/plan"
 	"sagabench/bench/internal/probe"
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 func (a *app) planCommand() *cobra.Command {
@@ -80,10 +80,10 @@ func (a *app) plan(ctx context.Context, d plan.Demand, dirs []string) error {
 		return errors.New("--from: which results? bench capacity STORE makes one")
 	}
 	began := time.Now()
-	var results []report.Result
-	var summaries []report.Summary
+	var results []result.Result
+	var summaries []result.Summary
 	for _, dir := range dirs {
-		r, err := report.ReadResult(dir)
+		r, err := result.ReadResult(dir)
 		if err != nil {
 			return err
 		}
@@ -96,10 +96,10 @@ func (a *app) plan(ctx context.Context, d plan.Demand, dirs []string) error {
 	}
 	first := summaries[0]
 	s := planned{
-		Schema: report.Schema, Run: first.Run, Check: sumChecks(summaries), Validity: validity,
+		Schema: result.Schema, Run: first.Run, Check: sumChecks(summaries), Validity: validity,
 		Environment: first.Environment, Plan: p,
 	}
-	s.Run.ID, s.Run.Started, s.Run.Command, s.Run.DurationS = report.RunID(began, "plan"), began, a.command(), time.Since(began).Seconds()
+	s.Run.ID, s.Run.Started, s.Run.Command, s.Run.DurationS = result.RunID(began, "plan"), began, a.command(), time.Since(began).Seconds()
 	s.Run.Commit = probe.Commit(ctx)
 	doc := p.Document(validity, s.Run.Command)
 	if a.out != "" {
@@ -116,9 +116,9 @@ func (a *app) plan(ctx context.Context, d plan.Demand, dirs []string) error {
 // planned is summary.json of bench plan.
 type planned struct {
 	Schema      int                `json:"schema"`
-	Run         report.Run         `json:"run"` // but for what names the plan itself, that of the first result
-	Check       *report.Check      `json:"check"`
-	Validity    report.Validity    `json:"validity"`
-	Environment report.Environment `json:"environment"`
+	Run         result.Run         `json:"run"` // but for what names the plan itself, that of the first result
+	Check       *result.Check      `json:"check"`
+	Validity    result.Validity    `json:"validity"`
+	Environment result.Environment `json:"environment"`
 	Plan        plan.Plan          `json:"plan"`
 }

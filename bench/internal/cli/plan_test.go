@@ -9,14 +9,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 // rates are valid runs on Redis at 1,000/s, which keeps p99 ≤ 20 ms, and 2,000/s, which
 // does not.
 func rates(t *testing.T) []string {
 	t.Helper()
-	return []string{written(t, nil), written(t, func(s *report.Summary) {
+	return []string{written(t, nil), written(t, func(s *result.Summary) {
 		s.Run.ID = "20260101-120100-redis"
 		s.Load.OfferedPerS, s.Load.AchievedPerS, s.Load.Requests = ptr(2000.0), 2000, 20_000
 		s.LatencyMS.P99 = ptr(50.0)
@@ -37,14 +37,14 @@ func TestPlan_FromRuns(t *testing.T) {
 	require.Contains(t, got.stdout, "go run bench/main.go plan --rate 500/s")
 
 	dir := filepath.Join(p.dir, "planned")
-	requireFiles(t, dir, report.FilePage, report.FileMarkdown, report.FileSummary)
+	requireFiles(t, dir, result.FilePage, result.FileMarkdown, result.FileSummary)
 	requirePages(t, dir, headline)
 
 	again := p.run(append(args, "--json")...)
 	require.Equal(t, exitOK, again.code, again.stderr)
 	require.Empty(t, again.stderr)
 	requireKeysOf(t, "plan", again.stdout)
-	written, err := os.ReadFile(filepath.Join(dir, report.FileSummary))
+	written, err := os.ReadFile(filepath.Join(dir, result.FileSummary))
 	require.NoError(t, err)
 	var made planned
 	require.NoError(t, json.Unmarshal(written, &made))
@@ -70,8 +70,8 @@ func TestPlan_FromRuns(t *testing.T) {
 // What a plan rests on makes it invalid, with the exit code of any such result.
 func TestPlan_OfAnInvalidResultIsInvalid(t *testing.T) {
 	t.Parallel()
-	invalid := written(t, func(s *report.Summary) {
-		s.Validity = report.Validity{Warnings: []string{"broken promise: 3 of 12,000 acknowledged sagas lost"}}
+	invalid := written(t, func(s *result.Summary) {
+		s.Validity = result.Validity{Warnings: []string{"broken promise: 3 of 12,000 acknowledged sagas lost"}}
 		s.Check.Lost = ptr(int64(3))
 	})
 	p := newProgram(t)
@@ -103,8 +103,8 @@ func TestPlan_RefusesWrongInput(t *testing.T) {
 	one := results[0]
 	full := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(full, "something"), nil, 0o666))
-	closed := written(t, func(s *report.Summary) { s.Load.Mode, s.Load.OfferedPerS = report.Closed, nil })
-	other := written(t, func(s *report.Summary) { s.Run.ID, s.Run.Store.Durability = "other", "D0" })
+	closed := written(t, func(s *result.Summary) { s.Load.Mode, s.Load.OfferedPerS = result.Closed, nil })
+	other := written(t, func(s *result.Summary) { s.Run.ID, s.Run.Store.Durability = "other", "D0" })
 	with := func(args ...string) []string {
 		return append([]string{"plan", "--rate", "500/s", "--from", one}, args...)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"sagabench/bench/internal/load"
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/trial"
 )
 
@@ -70,17 +70,17 @@ type progress struct {
 
 	mu   sync.Mutex // the bar is drawn by a goroutine of its own
 	last load.Progress
-	busy report.Moment // of the measured part; empty until there is one
+	busy result.Moment // of the measured part; empty until there is one
 }
 
-func (p *progress) current() (load.Progress, report.Moment) {
+func (p *progress) current() (load.Progress, result.Moment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.last, p.busy
 }
 
 // moment takes what the app and the store did in the last second.
-func (p *progress) moment(m report.Moment) {
+func (p *progress) moment(m result.Moment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.busy = m
@@ -108,7 +108,7 @@ func (p *progress) show(now load.Progress) {
 	p.mu.Lock()
 	p.last = now
 	if now.WarmingUp {
-		p.busy = report.Moment{} // of the measurement before, if there was one
+		p.busy = result.Moment{} // of the measurement before, if there was one
 	}
 	busy := p.busy
 	p.mu.Unlock()
@@ -132,7 +132,7 @@ func phase(p load.Progress) string {
 	return fmt.Sprintf("%-10s %3.0f s left", name, left.Seconds())
 }
 
-func state(p load.Progress, busy report.Moment) string {
+func state(p load.Progress, busy result.Moment) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%.0f sagas/s, p50 %.2f ms, p99 %.2f ms", p.PerS, ms(p.P50), ms(p.P99))
 	if p.Errors > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/load"
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 func TestProgress_SaysHowARunStands(t *testing.T) {
@@ -24,9 +24,9 @@ func TestProgress_SaysHowARunStands(t *testing.T) {
 		}
 	}
 	p.show(at(1, true))
-	p.moment(report.Moment{AppCores: &half})
+	p.moment(result.Moment{AppCores: &half})
 	p.show(at(1, false)) // another phase is said at once
-	p.moment(report.Moment{AppCores: &half, StoreCores: &quarter})
+	p.moment(result.Moment{AppCores: &half, StoreCores: &quarter})
 	p.show(at(2, false)) // too soon
 	now := at(13, false)
 	now.Errors = 7

@@ -7,7 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sagabench/bench/internal/merge"
 	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/internal/document"
 )
 
@@ -44,9 +46,9 @@ func (a *app) report(dirs []string, markdown bool) error {
 	if a.json {
 		return errors.New("--json: each result has its summary.json; only a merged one is new")
 	}
-	var results []report.Result
+	var results []result.Result
 	for _, dir := range dirs {
-		r, err := report.ReadResult(dir)
+		r, err := result.ReadResult(dir)
 		if err != nil {
 			return err
 		}
@@ -68,7 +70,7 @@ func (a *app) report(dirs []string, markdown bool) error {
 }
 
 func (a *app) merge(dirs []string, markdown bool) error {
-	s, rec, err := report.Merge(dirs...)
+	s, rec, err := merge.Runs(dirs...)
 	if err != nil {
 		return err
 	}
@@ -76,16 +78,16 @@ func (a *app) merge(dirs []string, markdown bool) error {
 		if err := makeOut(a.out); err != nil {
 			return err
 		}
-		err := report.MergeFiles(a.out, dirs...)
+		err := merge.Files(a.out, dirs...)
 		if err == nil {
-			err = report.Write(a.out, s)
+			err = report.WriteRun(a.out, s)
 		}
 		if err != nil {
 			_ = os.RemoveAll(a.out) // half a result is none
 			return err
 		}
 	}
-	d := report.Document(report.Result{Dir: a.out, Run: &s, Recording: rec})
+	d := report.Document(result.Result{Dir: a.out, Run: &s, Recording: rec})
 	if markdown && !a.json {
 		if err := a.print(d, true); err != nil || s.Validity.Valid {
 			return err
@@ -104,7 +106,7 @@ func (a *app) print(d document.Document, markdown bool) error {
 
 // makeOut makes the directory that --out names.
 func makeOut(dir string) error {
-	if err := report.MakeDir(dir); err != nil {
+	if err := result.MakeDir(dir); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
 	return nil

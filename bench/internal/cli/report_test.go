@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 func TestReport_ShowsAResultAgain(t *testing.T) {
@@ -22,12 +22,12 @@ func TestReport_ShowsAResultAgain(t *testing.T) {
 	require.Empty(t, got.stderr)
 	require.Contains(t, firstLine(got.stdout), "1,000 sagas/s on redis (D3")
 	require.Contains(t, got.stdout, "go run bench/main.go run redis --rate 1000/s", "how it was made, not how it is shown")
-	requireFiles(t, filepath.Join(p.dir, "pages"), report.FilePage, report.FileMarkdown)
+	requireFiles(t, filepath.Join(p.dir, "pages"), result.FilePage, result.FileMarkdown)
 	requirePages(t, filepath.Join(p.dir, "pages"), "1,000 sagas/s on redis")
 
 	markdown := p.run("report", dir, "--markdown")
 	require.Equal(t, exitOK, markdown.code, markdown.stderr)
-	page, err := os.ReadFile(filepath.Join(p.dir, "pages", report.FileMarkdown))
+	page, err := os.ReadFile(filepath.Join(p.dir, "pages", result.FileMarkdown))
 	require.NoError(t, err)
 	require.Equal(t, strings.Split(string(page), "\n")[:3], strings.Split(markdown.stdout, "\n")[:3])
 	require.Equal(t, []string{"pages"}, p.files())
@@ -36,8 +36,8 @@ func TestReport_ShowsAResultAgain(t *testing.T) {
 // One that must not be relied on says so first; showing it is no mistake.
 func TestReport_SaysThatAResultIsNotValid(t *testing.T) {
 	t.Parallel()
-	got := newProgram(t).run("report", written(t, func(s *report.Summary) {
-		s.Validity = report.Validity{Warnings: []string{"lost: 3 sagas"}}
+	got := newProgram(t).run("report", written(t, func(s *result.Summary) {
+		s.Validity = result.Validity{Warnings: []string{"lost: 3 sagas"}}
 	}))
 	require.Equal(t, exitOK, got.code, got.stderr)
 	require.Contains(t, firstLine(got.stdout), "NOT VALID")
@@ -46,7 +46,7 @@ func TestReport_SaysThatAResultIsNotValid(t *testing.T) {
 func TestReport_SetsResultsSideBySide(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t)
-	a, b := written(t, nil), written(t, func(s *report.Summary) { s.Run.Store.Durability = "D0" })
+	a, b := written(t, nil), written(t, func(s *result.Summary) { s.Run.Store.Durability = "D0" })
 	got := p.run("report", a, b, "--out", "pages")
 	require.Equal(t, exitOK, got.code, got.stderr)
 	require.Equal(t, "2 results side by side", firstLine(got.stdout))
@@ -74,12 +74,12 @@ func TestReport_MergesLoadHosts(t *testing.T) {
 	got := p.run("report", "--merge", "one", "two", "--out", "merged", "--json")
 	require.Equal(t, exitOK, got.code, got.stderr)
 	requireKeys(t, got.stdout)
-	var merged report.Summary
+	var merged result.Summary
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &merged))
 	require.Equal(t, 4, merged.Load.InFlight)
 	var requests, acknowledged int64
 	for _, name := range []string{"one", "two"} {
-		one, _, err := report.Read(filepath.Join(p.dir, name))
+		one, _, err := result.Read(filepath.Join(p.dir, name))
 		require.NoError(t, err)
 		requests += one.Load.Requests
 		acknowledged += one.Check.Acknowledged
@@ -87,8 +87,8 @@ func TestReport_MergesLoadHosts(t *testing.T) {
 	require.Equal(t, requests, merged.Load.Requests)
 	require.Equal(t, acknowledged, merged.Check.Acknowledged)
 	dir := filepath.Join(p.dir, "merged")
-	requireFiles(t, dir, report.FileAcknowledged, report.FilePercentiles, report.FileHistogramLog,
-		report.FilePage, report.FileMarkdown, report.FileResults, report.FileSummary)
+	requireFiles(t, dir, result.FileAcknowledged, result.FilePercentiles, result.FileHistogramLog,
+		result.FilePage, result.FileMarkdown, result.FileResults, result.FileSummary)
 
 	again := p.run("report", "merged")
 	require.Equal(t, exitOK, again.code, again.stderr)
@@ -96,7 +96,7 @@ func TestReport_MergesLoadHosts(t *testing.T) {
 	require.Contains(t, p.run("report", "--merge", "one", "two", "--markdown").stdout, firstLine(again.stdout))
 
 	// What is not valid is so in any form.
-	summary := filepath.Join(p.dir, "one", report.FileSummary)
+	summary := filepath.Join(p.dir, "one", result.FileSummary)
 	text, err := os.ReadFile(summary)
 	require.NoError(t, err)
 	invalid := strings.Replace(string(text), `"valid": true`, `"valid": false`, 1)
@@ -106,13 +106,13 @@ func TestReport_MergesLoadHosts(t *testing.T) {
 		require.Equal(t, exitInvalid, p.run("report", "--merge", "one", "two", form).code, form)
 	}
 
-	for out, says := range map[string]string{"one": "--out: one is not empty", filepath.Join("one", report.FileSummary): "--out: "} {
+	for out, says := range map[string]string{"one": "--out: one is not empty", filepath.Join("one", result.FileSummary): "--out: "} {
 		got = p.run("report", "--merge", "one", "two", "--out", out)
 		require.Equal(t, exitError, got.code)
 		require.Contains(t, got.stderr, says)
 	}
 	// One whose journal is not there any more is not half merged.
-	require.NoError(t, os.Remove(filepath.Join(p.dir, "two", report.FileAcknowledged)))
+	require.NoError(t, os.Remove(filepath.Join(p.dir, "two", result.FileAcknowledged)))
 	got = p.run("report", "--merge", "one", "two", "--out", "half")
 	require.Equal(t, exitError, got.code)
 	require.NoDirExists(t, filepath.Join(p.dir, "half"))

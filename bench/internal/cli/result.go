@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/internal/document"
 )
 
@@ -14,16 +15,16 @@ import (
 func write(dir string, summary any, d document.Document) error {
 	return errors.Join(
 		os.MkdirAll(dir, 0o700),
-		report.WriteFile(dir, report.FileSummary, func(w io.Writer) error { return report.Encode(w, summary) }),
+		result.WriteFile(dir, result.FileSummary, func(w io.Writer) error { return result.Encode(w, summary) }),
 		report.WritePages(dir, d))
 }
 
 // show prints a result that has been written, and ends with errInvalid when it is not
 // to be relied on.
-func (a *app) show(summary any, v report.Validity, d document.Document, dir string) error {
+func (a *app) show(summary any, v result.Validity, d document.Document, dir string) error {
 	var err error
 	if a.json {
-		err = report.Encode(a.stdout, summary)
+		err = result.Encode(a.stdout, summary)
 		if dir != "" {
 			fmt.Fprintf(a.stderr, "the result is in %s\n", dir)
 		}

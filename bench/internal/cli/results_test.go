@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 // Results for the commands that read them.
@@ -20,26 +21,26 @@ import (
 func ptr[T any](x T) *T { return &x }
 
 // aRun is a valid one of an open loop on Redis. Others differ by what change does.
-func aRun(change func(*report.Summary)) report.Summary {
-	s := report.Summary{
-		Schema: report.Schema,
-		Run: report.Run{
+func aRun(change func(*result.Summary)) result.Summary {
+	s := result.Summary{
+		Schema: result.Schema,
+		Run: result.Run{
 			ID: "20260101-120000-redis", Started: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), DurationS: 10,
 			Command: "go run bench/main.go run redis --rate 1000/s", Topology: "load, app and store on one machine", SharedHost: true,
-			Store:    report.Store{Driver: "redis", Version: "7.0.15", Durability: "D3", Settings: map[string]string{"appendfsync": "always"}},
-			Scenario: report.Scenario{Steps: 2, Branches: "empty"},
+			Store:    result.Store{Driver: "redis", Version: "7.0.15", Durability: "D3", Settings: map[string]string{"appendfsync": "always"}},
+			Scenario: result.Scenario{Steps: 2, Branches: "empty"},
 		},
-		Load:        report.Load{Mode: report.Open, InFlight: 1000, OfferedPerS: ptr(1000.0), AchievedPerS: 1000, Requests: 10_000, Late: ptr(int64(0)), Dropped: ptr(int64(0))},
-		LatencyMS:   report.Latency{P50: ptr(2.0), P99: ptr(5.0), Max: ptr(9.0), Mean: ptr(2.2)},
-		ServiceMS:   report.Latency{P50: ptr(2.0), P99: ptr(5.0), Max: ptr(9.0), Mean: ptr(2.2)},
-		CostPerSaga: report.Cost{StoreCPUUS: ptr(10.0), AppCPUUS: ptr(30.0), LoadCPUUS: ptr(20.0), StoreMemoryBytes: ptr(200.0)},
-		Resources:   report.Resources{LoadCores: ptr(0.02), AppCores: ptr(0.03), StoreCores: ptr(0.01), StoreOneCore: true, HostBusy: ptr(0.05)},
-		Check: report.Check{
+		Load:        result.Load{Mode: result.Open, InFlight: 1000, OfferedPerS: ptr(1000.0), AchievedPerS: 1000, Requests: 10_000, Late: ptr(int64(0)), Dropped: ptr(int64(0))},
+		LatencyMS:   result.Latency{P50: ptr(2.0), P99: ptr(5.0), Max: ptr(9.0), Mean: ptr(2.2)},
+		ServiceMS:   result.Latency{P50: ptr(2.0), P99: ptr(5.0), Max: ptr(9.0), Mean: ptr(2.2)},
+		CostPerSaga: result.Cost{StoreCPUUS: ptr(10.0), AppCPUUS: ptr(30.0), LoadCPUUS: ptr(20.0), StoreMemoryBytes: ptr(200.0)},
+		Resources:   result.Resources{LoadCores: ptr(0.02), AppCores: ptr(0.03), StoreCores: ptr(0.01), StoreOneCore: true, HostBusy: ptr(0.05)},
+		Check: result.Check{
 			Acknowledged: 12_000, Terminal: ptr(int64(12_000)), Lost: ptr(int64(0)),
 			BothOutcomes: ptr(int64(0)), Uncompensated: ptr(int64(0)), Unfinished: ptr(int64(0)),
 		},
-		Validity:    report.Validity{Valid: true, Warnings: []string{}},
-		Environment: report.Environment{CPU: "a processor", Cores: 2, Memory: 16_000_000_000, Kernel: "6.1", Go: "go1.26"},
+		Validity:    result.Validity{Valid: true, Warnings: []string{}},
+		Environment: result.Environment{CPU: "a processor", Cores: 2, Memory: 16_000_000_000, Kernel: "6.1", Go: "go1.26"},
 	}
 	if change != nil {
 		change(&s)
@@ -48,24 +49,24 @@ func aRun(change func(*report.Summary)) report.Summary {
 }
 
 // written is the directory of such a run.
-func written(t *testing.T, change func(*report.Summary)) (dir string) {
+func written(t *testing.T, change func(*result.Summary)) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "result")
-	require.NoError(t, report.Write(dir, aRun(change)))
+	require.NoError(t, report.WriteRun(dir, aRun(change)))
 	return dir
 }
 
 // pairs are runs of A and B in turns, whose store and app CPU per saga differ by a
 // factor; as bench compare takes them.
-func pairs(t *testing.T, n int, factor float64, changeB func(*report.Summary)) (a, b string) {
+func pairs(t *testing.T, n int, factor float64, changeB func(*result.Summary)) (a, b string) {
 	t.Helper()
 	var dirs [2][]string
 	for pair := range n {
 		for side := range dirs {
-			dirs[side] = append(dirs[side], written(t, func(s *report.Summary) {
+			dirs[side] = append(dirs[side], written(t, func(s *result.Summary) {
 				order := 2*pair + (side+pair)%2 // A B B A …
 				s.Run.Started = s.Run.Started.Add(time.Duration(order) * time.Minute)
-				s.Run.ID = report.RunID(s.Run.Started, "redis")
+				s.Run.ID = result.RunID(s.Run.Started, "redis")
 				noise := 1 + 0.002*float64((order*7)%5)
 				*s.CostPerSaga.StoreCPUUS *= noise
 				*s.CostPerSaga.AppCPUUS *= noise
@@ -85,12 +86,12 @@ func pairs(t *testing.T, n int, factor float64, changeB func(*report.Summary)) (
 // noResults are directories that hold none, and what is said of each.
 func noResults(t *testing.T) map[string]string {
 	t.Helper()
-	one, err := os.ReadFile(filepath.Join(written(t, nil), report.FileSummary))
+	one, err := os.ReadFile(filepath.Join(written(t, nil), result.FileSummary))
 	require.NoError(t, err)
 	before, _, _ := strings.Cut(string(one), `"load"`)
 	holding := func(text string) (dir string) {
 		dir = t.TempDir()
-		require.NoError(t, os.WriteFile(filepath.Join(dir, report.FileSummary), []byte(text), 0o666))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, result.FileSummary), []byte(text), 0o666))
 		return dir
 	}
 	return map[string]string{
@@ -161,7 +162,7 @@ func requireKeysOf(t *testing.T, name, summary string) {
 func requirePages(t *testing.T, dir, headline string) {
 	t.Helper()
 	require.NotEmpty(t, headline)
-	for _, name := range []string{report.FilePage, report.FileMarkdown} {
+	for _, name := range []string{result.FilePage, result.FileMarkdown} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
 		require.Contains(t, string(text), headline, name)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/trial"
 	"sagabench/internal/config"
 	"sagabench/store/open"
@@ -154,7 +155,7 @@ func (a *app) try(ctx context.Context, on setup) error {
 		_ = os.Remove(resultsDir) // if it is empty: nothing was written
 		return on.advise(err)
 	}
-	return a.show(summary, summary.Validity, report.Document(report.Result{Dir: cfg.Dir, Run: &summary}), cfg.Dir)
+	return a.show(summary, summary.Validity, report.Document(result.Result{Dir: cfg.Dir, Run: &summary}), cfg.Dir)
 }
 
 // childEnvironment hands the store of a run to the bench server. Not as
@@ -186,7 +187,7 @@ func (a *app) trialConfig(driver string) (trial.Config, error) {
 		return trial.Config{}, err
 	}
 	cfg := trial.Config{
-		ID:       report.RunID(time.Now(), driver),
+		ID:       result.RunID(time.Now(), driver),
 		Command:  a.command(),
 		Dir:      a.out,
 		Scenario: a.scenario(),

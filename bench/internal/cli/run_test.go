@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -30,7 +30,7 @@ func TestRun_OnEveryStore(t *testing.T) {
 			p := newProgram(t)
 			got := p.run(append(args, "--json", "--duration", "1s", "--warmup", "200ms")...)
 			require.Equal(t, 0, got.code, got.stderr)
-			var s report.Summary
+			var s result.Summary
 			require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
 			require.True(t, s.Validity.Valid, s.Validity.Warnings)
 			require.Positive(t, s.Check.Acknowledged)
@@ -64,7 +64,7 @@ func TestRun_WithTheSettingsOfAServerBehindALoadBalancer(t *testing.T) {
 	p := newProgram(t, "SAGABENCH_SERVER_MAX_CONNS=80", "SAGABENCH_SERVER_DRAIN=1h")
 	got := p.run("run", "--json", "--in-flight", "64", "--duration", "500ms", "--warmup", "100ms")
 	require.Equal(t, exitOK, got.code, got.stdout+got.stderr)
-	var s report.Summary
+	var s result.Summary
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
 	require.Empty(t, s.Load.ErrorsByKind)
 }
@@ -75,9 +75,9 @@ func TestRun_OpenLoop(t *testing.T) {
 	t.Parallel()
 	got := newProgram(t).run("run", "pebble", "--rate", "200/s", "--json", "--duration", "1s", "--warmup", "200ms")
 	require.Contains(t, []int{exitOK, exitInvalid}, got.code, got.stderr)
-	var s report.Summary
+	var s result.Summary
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
-	require.Equal(t, report.Open, s.Load.Mode)
+	require.Equal(t, result.Open, s.Load.Mode)
 	require.InDelta(t, 200, *s.Load.OfferedPerS, 0.001)
 	require.InDelta(t, 200, s.Load.Requests, 5)
 	require.NotNil(t, s.Load.Late)
@@ -146,7 +146,7 @@ func TestRun_Interrupted(t *testing.T) {
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	require.Error(t, cmd.Wait())
 	require.Equal(t, exitInvalid, cmd.ProcessState.ExitCode(), stderr)
-	var s report.Summary
+	var s result.Summary
 	require.NoError(t, json.Unmarshal([]byte(stdout.String()), &s))
 	require.False(t, s.Validity.Valid)
 	require.Contains(t, s.Validity.Warnings[0], "interrupted")
@@ -166,7 +166,7 @@ func TestRun_TheServerDies(t *testing.T) {
 	require.NoError(t, syscall.Kill(childOf(t, cmd.Process.Pid), syscall.SIGKILL))
 	require.Error(t, cmd.Wait())
 	require.Equal(t, exitInvalid, cmd.ProcessState.ExitCode(), stderr)
-	var s report.Summary
+	var s result.Summary
 	require.NoError(t, json.Unmarshal([]byte(stdout.String()), &s))
 	require.Contains(t, s.Validity.Warnings[0], "the bench server ended in the middle")
 	require.Zero(t, *s.Check.Lost, "killed or not, what was acknowledged is there")

@@ -12,7 +12,7 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 	"github.com/stretchr/testify/require"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/deploy/lab"
 	"sagabench/internal/filesystem"
 	"sagabench/store"
@@ -27,7 +27,7 @@ func TestRun_OnASQLServer_HasItsCosts(t *testing.T) {
 		got := p.run("run", k.name, "--start", "--json", "--duration", "1500ms", "--warmup", "1200ms", "--in-flight", "16")
 		require.Equal(t, exitOK, got.code, got.stderr+got.stdout)
 		requireKeys(t, got.stdout)
-		var s report.Summary
+		var s result.Summary
 		require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
 		require.True(t, s.Validity.Valid, s.Validity.Warnings)
 		require.Equal(t, "D3", s.Run.Store.Durability)
@@ -71,7 +71,7 @@ func TestRun_SetsWhatItStarts(t *testing.T) {
 			got := p.run("run", name, "--start", "--set", set, "--json", "--duration", "300ms", "--warmup", "100ms")
 			require.Equal(t, exitOK, got.code, got.stderr+got.stdout)
 			p.requireNoPassword(got)
-			var s report.Summary
+			var s result.Summary
 			require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
 			require.Equal(t, "D2", s.Run.Store.Durability)
 			setting, value, _ := strings.Cut(strings.ReplaceAll(set, "-", "_"), "=")
@@ -95,11 +95,11 @@ func TestRun_DoesNotTakeMemoryForADisk(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(place)) })
 	require.NoError(t, os.Chmod(place, 0o711))
-	run := func(args ...string) report.Store {
+	run := func(args ...string) result.Store {
 		p := newProgram(t, "TMPDIR="+place)
 		got := p.run(append(append([]string{"run"}, args...), "--json", "--duration", "300ms", "--warmup", "100ms")...)
 		require.Equal(t, exitOK, got.code, got.stderr+got.stdout)
-		var s report.Summary
+		var s result.Summary
 		require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
 		return s.Run.Store
 	}
@@ -150,7 +150,7 @@ func TestRun_LeavesNoSchema(t *testing.T) {
 
 		got := p.run("run", k.name, "--json", "--duration", "300ms", "--warmup", "100ms", "--branches", "http", "--fail", "0.2")
 		require.Equal(t, exitOK, got.code, got.stderr+got.stdout)
-		var s report.Summary
+		var s result.Summary
 		require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
 		require.Positive(t, *s.CostPerSaga.StoreCPUUS, "the process was found: %v", s.Validity.Warnings)
 		require.Zero(t, *s.Check.Lost)

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"sagabench/bench/internal/compare"
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 // given are the flags of the command line that hold for both variants.
@@ -66,7 +66,7 @@ func (t turns) program(variant []string, dir string) (sub *app, root *cobra.Comm
 // run makes the pairs. When one cannot be made, those before it are kept.
 func (t turns) run(ctx context.Context, sides *[2]compare.Side, pairs int) error {
 	for pair := range pairs {
-		var made [2]report.Summary
+		var made [2]result.Summary
 		order := []int{0, 1}
 		if pair%2 == 1 {
 			order = []int{1, 0}
@@ -93,7 +93,7 @@ func (t turns) run(ctx context.Context, sides *[2]compare.Side, pairs int) error
 // runsDir holds the results of the runs that were compared.
 const runsDir = "runs"
 
-func (t turns) one(ctx context.Context, dir string, variant []string) (s report.Summary, err error) {
+func (t turns) one(ctx context.Context, dir string, variant []string) (s result.Summary, err error) {
 	var out bytes.Buffer
 	sub, root, _ := t.program(variant, dir)
 	sub.stdout = &out

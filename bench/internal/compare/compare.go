@@ -23,7 +23,7 @@ import (
 	"fmt"
 	"math"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/stats"
 )
 
@@ -48,7 +48,7 @@ var ErrNothing = errors.New("nothing to compare")
 type Side struct {
 	Name    string
 	Command string // to type for such a run
-	Runs    []report.Summary
+	Runs    []result.Summary
 }
 
 // Comparison is two sides measured against each other.
@@ -66,7 +66,7 @@ type Comparison struct {
 type Subject struct {
 	Name    string       `json:"name"`
 	Command string       `json:"command"`
-	Store   report.Store `json:"store"`
+	Store   result.Store `json:"store"`
 	Runs    []string     `json:"runs"` // their ids, in order
 }
 
@@ -94,10 +94,10 @@ type Ratio struct {
 
 // Make compares a with b, whose runs pair up by their order. The validity is that of
 // the comparison: of all runs together. The error wraps ErrNothing.
-func Make(a, b Side) (Comparison, report.Validity, error) {
+func Make(a, b Side) (Comparison, result.Validity, error) {
 	for _, s := range []Side{a, b} {
 		if len(s.Runs) == 0 {
-			return Comparison{}, report.Validity{}, fmt.Errorf("%w: there is no run of %s", ErrNothing, s.Name)
+			return Comparison{}, result.Validity{}, fmt.Errorf("%w: there is no run of %s", ErrNothing, s.Name)
 		}
 	}
 	pairs := min(len(a.Runs), len(b.Runs))
@@ -144,7 +144,7 @@ func (c Comparison) levels() map[bool]float64 {
 }
 
 // samples are the runs' values with their times.
-func samples(a, b Side, of func(report.Summary) *float64) []stats.Sample {
+func samples(a, b Side, of func(result.Summary) *float64) []stats.Sample {
 	var list []stats.Sample
 	began := a.Runs[0].Run.Started
 	add := func(s Side, ofB bool) {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/compare"
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 func TestMake_SaysByHowMuchAndWhoIsBetter(t *testing.T) {
@@ -21,7 +21,7 @@ func TestMake_SaysByHowMuchAndWhoIsBetter(t *testing.T) {
 		b.Runs[i].Load.AchievedPerS *= 0.9
 	}
 	c, v := compared(t, a, b)
-	require.Equal(t, report.Validity{Valid: true, Warnings: []string{}}, v)
+	require.Equal(t, result.Validity{Valid: true, Warnings: []string{}}, v)
 	require.Equal(t, 5, c.Pairs)
 	require.Equal(t, []string{"run-0", "run-3", "run-4", "run-7", "run-8"}, c.A.Runs)
 	require.Empty(t, c.Differences)
@@ -95,7 +95,7 @@ func TestMake_SaysWhatKeepsTheSidesFromBeingRanked(t *testing.T) {
 			}
 		}, true, "unlike durability: that of A is unknown, that of B is unknown"},
 		"invalid": {func(_, b *compare.Side) {
-			b.Runs[1].Validity = report.Validity{Warnings: []string{"lost: 3 sagas"}}
+			b.Runs[1].Validity = result.Validity{Warnings: []string{"lost: 3 sagas"}}
 		}, false, "run 2 of B (run-2) is not valid: lost: 3 sagas"},
 		"a setting changed": {func(a, _ *compare.Side) {
 			a.Runs[4].Run.Store.Settings = map[string]string{"appendfsync": "everysec"}
@@ -212,9 +212,9 @@ func TestMake_LeavesOutRunsWithoutACounterpart(t *testing.T) {
 
 func TestComparison_KeysAreStable(t *testing.T) {
 	t.Parallel()
-	c, _ := compared(t, compare.Side{Name: "A", Runs: []report.Summary{run(0, one)}}, compare.Side{Name: "B", Runs: []report.Summary{run(1, one)}})
+	c, _ := compared(t, compare.Side{Name: "A", Runs: []result.Summary{run(0, one)}}, compare.Side{Name: "B", Runs: []result.Summary{run(1, one)}})
 	c.Metrics = c.Metrics[:1]
-	c.A.Store, c.B.Store = report.Store{}, report.Store{}
+	c.A.Store, c.B.Store = result.Store{}, result.Store{}
 	text, err := json.Marshal(c)
 	require.NoError(t, err)
 	require.JSONEq(t, `{
@@ -264,7 +264,7 @@ func TestCompare_FindsATenthOnAHostOfUnevenSpeed(t *testing.T) {
 	a, b := sides(8, quiet())
 	uneven := []float64{1, 1.4, 0.8, 1.2, 0.9, 1.5, 1.1, 0.7, 1.3, 0.8, 1.2, 1, 1.4, 0.9, 0.7, 1.5}
 	for i := range a.Runs {
-		for k, runs := range [][]report.Summary{a.Runs, b.Runs} {
+		for k, runs := range [][]result.Summary{a.Runs, b.Runs} {
 			speed := uneven[2*i+k]
 			*runs[i].CostPerSaga.AppCPUUS *= speed * (1 + 0.1*float64(k))
 			*runs[i].CostPerSaga.LoadCPUUS *= speed

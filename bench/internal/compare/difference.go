@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/internal/format"
 )
 
@@ -25,11 +25,11 @@ type fact struct{ of, name, value string }
 
 // differences are what two runs were made with that is not the same. What only one
 // of them has is unknown of the other.
-func differences(a, b report.Summary) []Difference {
+func differences(a, b result.Summary) []Difference {
 	type key struct{ of, name string }
 	var order []key
 	values := map[key][2]string{}
-	for side, s := range []report.Summary{a, b} {
+	for side, s := range []result.Summary{a, b} {
 		for _, f := range facts(s) {
 			k := key{f.of, f.name}
 			pair, known := values[k]
@@ -49,7 +49,7 @@ func differences(a, b report.Summary) []Difference {
 	return list
 }
 
-func facts(s report.Summary) []fact {
+func facts(s result.Summary) []fact {
 	r, l, e := s.Run, s.Load, s.Environment
 	all := []fact{
 		{"store", "driver", r.Store.Driver},

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"strings"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/internal/document"
 	"sagabench/internal/format"
 )
 
 // Document shows the comparison, with its validity and what became of its gates.
 // command is the line to type for the same again.
-func (c Comparison) Document(v report.Validity, gates []GateResult, command string) document.Document {
+func (c Comparison) Document(v result.Validity, gates []GateResult, command string) document.Document {
 	d := document.Document{
 		Title:    c.B.Name + " against " + c.A.Name,
 		Headline: c.headline(),

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/compare"
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 var began = time.Date(2026, 11, 21, 8, 35, 42, 0, time.UTC)
@@ -19,27 +19,27 @@ func ptr[T any](x T) *T { return &x }
 
 // run is the i-th run of all, which has every metric. noise is a factor, drawn anew
 // for each metric.
-func run(i int, noise func() float64) report.Summary {
+func run(i int, noise func() float64) result.Summary {
 	x := func(mean float64) *float64 { return ptr(mean * noise()) }
-	return report.Summary{
-		Schema: report.Schema,
-		Run: report.Run{
+	return result.Summary{
+		Schema: result.Schema,
+		Run: result.Run{
 			ID: fmt.Sprintf("run-%d", i), Started: began.Add(time.Duration(i) * 15 * time.Second), DurationS: 10,
-			Store: report.Store{
+			Store: result.Store{
 				Driver: "redis", Version: "7.0.15", Durability: "D3",
 				Settings: map[string]string{"appendfsync": "always"},
 			},
-			Scenario: report.Scenario{Steps: 2, Branches: "empty"},
+			Scenario: result.Scenario{Steps: 2, Branches: "empty"},
 			Topology: "load, app and store on one machine", Commit: ptr("0f3a9c2"),
 		},
-		Load:      report.Load{Mode: report.Closed, InFlight: 64, AchievedPerS: *x(11_240), Requests: 112_400},
-		LatencyMS: report.Latency{P50: x(5.4), P99: x(9.8), P999: x(14)},
-		CostPerSaga: report.Cost{
+		Load:      result.Load{Mode: result.Closed, InFlight: 64, AchievedPerS: *x(11_240), Requests: 112_400},
+		LatencyMS: result.Latency{P50: x(5.4), P99: x(9.8), P999: x(14)},
+		CostPerSaga: result.Cost{
 			StoreCPUUS: x(9.9), AppCPUUS: x(30), LoadCPUUS: x(16), StoreBytesIn: x(441), StoreBytesOut: x(33),
 			StoreMemoryBytes: x(247), StoreRoundTrips: x(0.04), StoreFsyncs: x(0.04),
 		},
-		Validity:    report.Validity{Valid: true, Warnings: []string{"shared host: relative only"}},
-		Environment: report.Environment{CPU: "Example CPU", Cores: 2, Go: "go1.26.8", Versions: map[string]string{"vegeta": "v12.13.0"}},
+		Validity:    result.Validity{Valid: true, Warnings: []string{"shared host: relative only"}},
+		Environment: result.Environment{CPU: "Example CPU", Cores: 2, Go: "go1.26.8", Versions: map[string]string{"vegeta": "v12.13.0"}},
 	}
 }
 
@@ -65,7 +65,7 @@ func quiet() func(int) func() float64 {
 	}
 }
 
-func compared(t *testing.T, a, b compare.Side) (compare.Comparison, report.Validity) {
+func compared(t *testing.T, a, b compare.Side) (compare.Comparison, result.Validity) {
 	t.Helper()
 	c, v, err := compare.Make(a, b)
 	require.NoError(t, err)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/stats"
 	"sagabench/internal/format"
 )
@@ -102,7 +102,7 @@ func overloaded(s Side) int {
 }
 
 // inTurns reports whether both runs of each pair began before either of the next.
-func inTurns(a, b []report.Summary) bool {
+func inTurns(a, b []result.Summary) bool {
 	for i := 1; i < len(a); i++ {
 		before := []int64{a[i-1].Run.Started.UnixNano(), b[i-1].Run.Started.UnixNano()}
 		after := []int64{a[i].Run.Started.UnixNano(), b[i].Run.Started.UnixNano()}
@@ -122,12 +122,12 @@ func (j *judgement) drift(m metric, d stats.Interval) {
 		m.name, change(100*(d.Value-1)))
 }
 
-func (j *judgement) validity() report.Validity {
+func (j *judgement) validity() result.Validity {
 	warnings := []string{}
 	for _, reason := range j.notRanked {
 		warnings = append(warnings, "not ranked: "+reason)
 	}
-	return report.Validity{Valid: len(j.invalid) == 0, Warnings: append(warnings, j.warnings...)}
+	return result.Validity{Valid: len(j.invalid) == 0, Warnings: append(warnings, j.warnings...)}
 }
 
 // change writes an effect in percent: "lower by 8.10%".

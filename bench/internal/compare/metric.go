@@ -1,7 +1,7 @@
 package compare
 
 import (
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/stats"
 )
 
@@ -10,31 +10,31 @@ type metric struct {
 	key, name, unit string
 	higherIsBetter  bool
 	main            bool // quoted, and steady from run to run
-	of              func(report.Summary) *float64
+	of              func(result.Summary) *float64
 }
 
 var metrics = []metric{
-	{"achieved_per_s", "achieved rate", "/s", true, false, func(s report.Summary) *float64 { return &s.Load.AchievedPerS }},
-	{"store_cpu_us", "store CPU per saga", "µs", false, true, func(s report.Summary) *float64 { return s.CostPerSaga.StoreCPUUS }},
-	{"app_cpu_us", "app CPU per saga", "µs", false, true, func(s report.Summary) *float64 { return s.CostPerSaga.AppCPUUS }},
-	{"load_cpu_us", "load CPU per saga", "µs", false, false, func(s report.Summary) *float64 { return s.CostPerSaga.LoadCPUUS }},
-	{"store_cpu_to_load", "store CPU, for each of the load's", "", false, false, toLoad(func(c report.Cost) *float64 { return c.StoreCPUUS })},
-	{"app_cpu_to_load", "app CPU, for each of the load's", "", false, false, toLoad(func(c report.Cost) *float64 { return c.AppCPUUS })},
-	{"p50_ms", "p50", "ms", false, false, latency(func(l report.Latency) *float64 { return l.P50 })},
-	{"p99_ms", "p99", "ms", false, false, latency(func(l report.Latency) *float64 { return l.P99 })},
-	{"p999_ms", "p99.9", "ms", false, false, latency(func(l report.Latency) *float64 { return l.P999 })},
-	{"store_bytes_in", "to the store per saga", "bytes", false, false, func(s report.Summary) *float64 { return s.CostPerSaga.StoreBytesIn }},
-	{"store_bytes_out", "from the store per saga", "bytes", false, false, func(s report.Summary) *float64 { return s.CostPerSaga.StoreBytesOut }},
-	{"store_round_trips", "store round trips per saga", "", false, false, func(s report.Summary) *float64 { return s.CostPerSaga.StoreRoundTrips }},
-	{"store_fsyncs", "store fsyncs per saga", "", false, false, func(s report.Summary) *float64 { return s.CostPerSaga.StoreFsyncs }},
-	{"store_memory_bytes", "kept in the store per saga", "bytes", false, false, func(s report.Summary) *float64 { return s.CostPerSaga.StoreMemoryBytes }},
+	{"achieved_per_s", "achieved rate", "/s", true, false, func(s result.Summary) *float64 { return &s.Load.AchievedPerS }},
+	{"store_cpu_us", "store CPU per saga", "µs", false, true, func(s result.Summary) *float64 { return s.CostPerSaga.StoreCPUUS }},
+	{"app_cpu_us", "app CPU per saga", "µs", false, true, func(s result.Summary) *float64 { return s.CostPerSaga.AppCPUUS }},
+	{"load_cpu_us", "load CPU per saga", "µs", false, false, func(s result.Summary) *float64 { return s.CostPerSaga.LoadCPUUS }},
+	{"store_cpu_to_load", "store CPU, for each of the load's", "", false, false, toLoad(func(c result.Cost) *float64 { return c.StoreCPUUS })},
+	{"app_cpu_to_load", "app CPU, for each of the load's", "", false, false, toLoad(func(c result.Cost) *float64 { return c.AppCPUUS })},
+	{"p50_ms", "p50", "ms", false, false, latency(func(l result.Latency) *float64 { return l.P50 })},
+	{"p99_ms", "p99", "ms", false, false, latency(func(l result.Latency) *float64 { return l.P99 })},
+	{"p999_ms", "p99.9", "ms", false, false, latency(func(l result.Latency) *float64 { return l.P999 })},
+	{"store_bytes_in", "to the store per saga", "bytes", false, false, func(s result.Summary) *float64 { return s.CostPerSaga.StoreBytesIn }},
+	{"store_bytes_out", "from the store per saga", "bytes", false, false, func(s result.Summary) *float64 { return s.CostPerSaga.StoreBytesOut }},
+	{"store_round_trips", "store round trips per saga", "", false, false, func(s result.Summary) *float64 { return s.CostPerSaga.StoreRoundTrips }},
+	{"store_fsyncs", "store fsyncs per saga", "", false, false, func(s result.Summary) *float64 { return s.CostPerSaga.StoreFsyncs }},
+	{"store_memory_bytes", "kept in the store per saga", "bytes", false, false, func(s result.Summary) *float64 { return s.CostPerSaga.StoreMemoryBytes }},
 }
 
 // toLoad is a CPU time per saga divided by the load generator's. That does the same
 // work for either side, so on a host whose speed changes from run to run this holds
 // several times better than the time itself.
-func toLoad(of func(report.Cost) *float64) func(report.Summary) *float64 {
-	return func(s report.Summary) *float64 {
+func toLoad(of func(result.Cost) *float64) func(result.Summary) *float64 {
+	return func(s result.Summary) *float64 {
 		cpu, load := of(s.CostPerSaga), s.CostPerSaga.LoadCPUUS
 		if cpu == nil || load == nil || *load <= 0 {
 			return nil
@@ -46,8 +46,8 @@ func toLoad(of func(report.Cost) *float64) func(report.Summary) *float64 {
 
 // latency is from the due time. That of an overloaded run depends on how long it went
 // on, and is not compared.
-func latency(of func(report.Latency) *float64) func(report.Summary) *float64 {
-	return func(s report.Summary) *float64 {
+func latency(of func(result.Latency) *float64) func(result.Summary) *float64 {
+	return func(s result.Summary) *float64 {
 		if s.Load.Overloaded() {
 			return nil
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 const bufferBytes = 64 << 10
@@ -20,19 +20,19 @@ type files struct {
 	results    *output
 	encode     vegeta.Encoder
 	histograms *output
-	log        *report.HistogramLog
+	log        *result.HistogramLog
 }
 
 func createFiles(dir string, began time.Time) (*files, error) {
-	results, err := createOutput(dir, report.FileResults)
+	results, err := createOutput(dir, result.FileResults)
 	if err != nil {
 		return nil, err
 	}
-	histograms, err := createOutput(dir, report.FileHistogramLog)
+	histograms, err := createOutput(dir, result.FileHistogramLog)
 	if err != nil {
 		return nil, errors.Join(err, results.close())
 	}
-	log, err := report.NewHistogramLog(histograms, began)
+	log, err := result.NewHistogramLog(histograms, began)
 	if err != nil {
 		return nil, errors.Join(err, results.close(), histograms.close())
 	}
@@ -44,7 +44,7 @@ func createFiles(dir string, began time.Time) (*files, error) {
 func (f *files) add(r *vegeta.Result) error {
 	r.Headers, r.Body = nil, nil
 	if err := f.encode(r); err != nil {
-		return fmt.Errorf("write %s: %w", report.FileResults, err)
+		return fmt.Errorf("write %s: %w", result.FileResults, err)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ type output struct {
 }
 
 func createOutput(dir, name string) (*output, error) {
-	f, err := report.Create(dir, name)
+	f, err := result.Create(dir, name)
 	if err != nil {
 		return nil, fmt.Errorf("create a file of the result: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/store"
 )
 
@@ -23,7 +23,7 @@ type journal struct {
 }
 
 func createJournal(dir string) (*journal, error) {
-	o, err := createOutput(dir, report.FileAcknowledged)
+	o, err := createOutput(dir, result.FileAcknowledged)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ type Acknowledgement struct {
 // Acknowledged reads the journal of a result directory and calls do with each
 // acknowledgement, in the order of the answers. An error of do ends it.
 func Acknowledged(dir string, do func(Acknowledgement) error) error {
-	f, err := os.Open(filepath.Join(dir, report.FileAcknowledged))
+	f, err := os.Open(filepath.Join(dir, result.FileAcknowledged))
 	if err != nil {
 		return fmt.Errorf("open the journal of acknowledged sagas: %w", err)
 	}

@@ -18,7 +18,7 @@ import (
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 	"go.uber.org/goleak"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/store"
 )
 
@@ -103,7 +103,7 @@ func TestRun_ClosedLoopKeepsInFlightBoundedAndRecordsAll(t *testing.T) {
 	require.InEpsilon(t, float64(res.Requests)/res.Elapsed.Seconds(), res.AchievedPerS, 0.1)
 
 	l := res.Load()
-	require.Equal(t, report.Closed, l.Mode)
+	require.Equal(t, result.Closed, l.Mode)
 	require.Equal(t, 8, l.InFlight)
 	require.Nil(t, l.OfferedPerS)
 	require.Nil(t, l.Late)
@@ -131,7 +131,7 @@ func readAll(t *testing.T, dir string) map[string]store.Status {
 // countResults reads results.bin the way vegeta does.
 func countResults(t *testing.T, dir string) (n int64) {
 	t.Helper()
-	f, err := os.Open(filepath.Join(dir, report.FileResults))
+	f, err := os.Open(filepath.Join(dir, result.FileResults))
 	require.NoError(t, err)
 	defer f.Close()
 	decode := vegeta.DecoderFor(f)
@@ -152,10 +152,10 @@ func countResults(t *testing.T, dir string) (n int64) {
 
 func requireHistogramLog(t *testing.T, dir string, res Result) {
 	t.Helper()
-	f, err := os.Open(filepath.Join(dir, report.FileHistogramLog))
+	f, err := os.Open(filepath.Join(dir, result.FileHistogramLog))
 	require.NoError(t, err)
 	defer f.Close()
-	rec, err := report.ReadHistogramLog(f)
+	rec, err := result.ReadHistogramLog(f)
 	require.NoError(t, err)
 	require.Equal(t, res.Latency.TotalCount(), rec.Latency.TotalCount())
 	require.Equal(t, res.Latency.ValueAtQuantile(99), rec.Latency.ValueAtQuantile(99))
@@ -205,7 +205,7 @@ func TestRun_OpenLoopSendsAtTheRateToAllTargets(t *testing.T) {
 	require.EqualValues(t, 200, res.Requests+res.Dropped)
 	require.InDelta(t, hits[0].Load(), hits[1].Load(), 1)
 	l := res.Load()
-	require.Equal(t, report.Open, l.Mode)
+	require.Equal(t, result.Open, l.Mode)
 	require.InDelta(t, 333.3, *l.OfferedPerS, 0)
 	require.Equal(t, "333.3/s", l.Profile)
 	require.Equal(t, "constant", l.Arrival)

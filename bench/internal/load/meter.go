@@ -7,7 +7,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/store"
 )
 
@@ -18,7 +18,7 @@ type meter struct {
 	arrivals *arrivals            // of it
 	shortest time.Duration        // service time of an acknowledged saga
 	last     time.Time            // answer
-	log      *report.HistogramLog // of the intervals; nil while warming up
+	log      *result.HistogramLog // of the intervals; nil while warming up
 
 	// The interval under way: its latencies, which res.Latency gets when it
 	// ends, and when it began.
@@ -33,17 +33,17 @@ func newMeter(inFlight int, began time.Time, s *schedule) *meter {
 		res: Result{
 			Began:        began,
 			ErrorsByKind: map[string]int64{},
-			Latency:      report.NewHistogram(),
-			Service:      report.NewHistogram(),
-			mode:         report.Closed,
+			Latency:      result.NewHistogram(),
+			Service:      result.NewHistogram(),
+			mode:         result.Closed,
 			inFlight:     inFlight,
 		},
 		last:     began,
-		interval: report.NewHistogram(),
+		interval: result.NewHistogram(),
 		from:     began,
 	}
 	if s != nil {
-		m.res.mode, m.schedule, m.arrivals = report.Open, s, s.arrivals()
+		m.res.mode, m.schedule, m.arrivals = result.Open, s, s.arrivals()
 		m.res.profile, m.res.arrival = s.profile, s.arrival
 	}
 	return m
@@ -57,7 +57,7 @@ func (m *meter) add(r *vegeta.Result, outcome store.Status, kind string) (late t
 		m.last = end
 	}
 	late = m.late(r)
-	if late > report.LateAfter {
+	if late > result.LateAfter {
 		m.res.Late++
 	}
 	switch {
@@ -90,8 +90,8 @@ func (m *meter) late(r *vegeta.Result) time.Duration {
 
 func record(h *hdrhistogram.Histogram, d time.Duration) (clamped bool) {
 	us := max(1, d.Round(time.Microsecond).Microseconds())
-	if us > report.HighestUS {
-		us, clamped = report.HighestUS, true
+	if us > result.HighestUS {
+		us, clamped = result.HighestUS, true
 	}
 	// It cannot fail: the value is within the histogram's range.
 	_ = h.RecordValue(us)
@@ -100,8 +100,8 @@ func record(h *hdrhistogram.Histogram, d time.Duration) (clamped bool) {
 
 // endInterval closes the interval at now and begins the next. Its error is that
 // of the log.
-func (m *meter) endInterval(now time.Time) (report.Interval, error) {
-	i := report.NewInterval(m.interval, m.from, now)
+func (m *meter) endInterval(now time.Time) (result.Interval, error) {
+	i := result.NewInterval(m.interval, m.from, now)
 	m.res.Intervals = append(m.res.Intervals, i)
 	m.res.Latency.Merge(m.interval)
 	var err error

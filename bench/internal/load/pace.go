@@ -7,7 +7,7 @@ import (
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 // openPacer is the open loop: requests are sent when they are due, whatever the
@@ -45,7 +45,7 @@ func (p *openPacer) Pace(_ time.Duration, hits uint64) (wait time.Duration, stop
 		case <-time.After(-late):
 		case <-p.ctx.Done():
 		}
-	case late > report.LateAfter:
+	case late > result.LateAfter:
 		// Nearly full counts as full: a worker that has just answered and not
 		// yet taken the next request is not a free one.
 		if inFlight := hits - p.ended.Load(); inFlight >= p.cap-p.cap/10 {

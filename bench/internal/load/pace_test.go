@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 // Once the requests are on time again, the system has nothing to do with what is late
@@ -29,7 +29,7 @@ func TestPace_LateAfterItWasFullAndOnTime_IsTheGeneratorsOwn(t *testing.T) {
 		for range 10 { // nobody answers
 			next()
 		}
-		time.Sleep(10*time.Millisecond + 2*report.LateAfter)
+		time.Sleep(10*time.Millisecond + 2*result.LateAfter)
 		next()
 		require.EqualValues(t, 1, p.lateFull, "the cap held it back")
 		ended.Store(hit)
@@ -38,7 +38,7 @@ func TestPace_LateAfterItWasFullAndOnTime_IsTheGeneratorsOwn(t *testing.T) {
 		}
 		caughtUp := p.lateFull
 
-		time.Sleep(10*time.Millisecond + 2*report.LateAfter)
+		time.Sleep(10*time.Millisecond + 2*result.LateAfter)
 		next()
 		require.Equal(t, caughtUp, p.lateFull, "the generator was late by itself")
 	})

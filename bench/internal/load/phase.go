@@ -9,7 +9,7 @@ import (
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 // intervalLength is how often the meter starts a new interval and progress is
@@ -117,7 +117,7 @@ func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return
 func (p *phase) take(r *vegeta.Result) error {
 	outcome, gid, kind := classify(r, p.gids.of(r.Seq))
 	late := p.meter.add(r, outcome, kind)
-	p.watcher.Answered(Answer{outcome, kind, r.Latency + late, r.Latency, late > report.LateAfter})
+	p.watcher.Answered(Answer{outcome, kind, r.Latency + late, r.Latency, late > result.LateAfter})
 	if kind == "" {
 		if err := p.journal.add(outcome, r.Timestamp, gid); err != nil {
 			return err
@@ -139,7 +139,7 @@ func (p *phase) tick() error {
 	return err
 }
 
-func (p *phase) progress(now time.Time, last report.Interval) Progress {
+func (p *phase) progress(now time.Time, last result.Interval) Progress {
 	return Progress{
 		WarmingUp: p.files == nil,
 		Elapsed:   now.Sub(p.began),

@@ -6,7 +6,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 // Result is what was measured, the warm-up left out unless said otherwise.
@@ -32,7 +32,7 @@ type Result struct {
 	Service *hdrhistogram.Histogram // from the send
 	Clamped int64                   // latencies beyond report.HighestUS, recorded as that
 
-	Intervals    []report.Interval // about one a second
+	Intervals    []result.Interval // about one a second
 	AchievedPerS float64           // see Load
 	Acknowledged int64             // sagas in the journal, warm-up included
 
@@ -55,8 +55,8 @@ func (r Result) Sagas() int64 { return r.Succeeded + r.Failed }
 // has achieved what was offered, however the rate changes. The answers trail the
 // sends by the service time, which does not count as longer: the shortest one is
 // taken off.
-func (r Result) Load() report.Load {
-	l := report.Load{
+func (r Result) Load() result.Load {
+	l := result.Load{
 		Mode:         r.mode,
 		InFlight:     r.inFlight,
 		OfferedPerS:  r.offered,
@@ -65,7 +65,7 @@ func (r Result) Load() report.Load {
 		Errors:       r.Errors,
 		ErrorsByKind: r.ErrorsByKind,
 	}
-	if r.mode == report.Open {
+	if r.mode == result.Open {
 		l.Late, l.Dropped = &r.Late, &r.Dropped
 		l.Profile, l.Arrival = r.profile.String(), string(r.arrival)
 	}
@@ -75,7 +75,7 @@ func (r Result) Load() report.Load {
 // most is how many sagas 99% of those acknowledged were, and when the last of
 // them was, from the start: a straggler at the end is not to count as a lower
 // rate.
-func most(intervals []report.Interval, began time.Time) (sagas float64, took time.Duration) {
+func most(intervals []result.Interval, began time.Time) (sagas float64, took time.Duration) {
 	var total int64
 	for _, i := range intervals {
 		total += i.Acknowledged

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/store"
 )
 
@@ -51,7 +51,7 @@ func TestRun_RawResultsOfTwoHostsAgreeWithTheirResults(t *testing.T) {
 
 	var decoders []vegeta.Decoder
 	for _, dir := range dirs {
-		f, err := os.Open(filepath.Join(dir, report.FileResults))
+		f, err := os.Open(filepath.Join(dir, result.FileResults))
 		require.NoError(t, err)
 		defer f.Close()
 		decoders = append(decoders, vegeta.DecoderFor(f))
@@ -79,7 +79,7 @@ func TestRun_RawResultsOfTwoHostsAgreeWithTheirResults(t *testing.T) {
 	last := slices.MaxFunc(hosts, func(a, b Result) int { return a.Began.Add(a.Elapsed).Compare(b.Began.Add(b.Elapsed)) })
 	require.WithinDuration(t, last.Began.Add(last.Elapsed), m.End, time.Millisecond)
 	require.InEpsilon(t, *a.Load().OfferedPerS+*b.Load().OfferedPerS, m.Rate, 0.5, "a busy machine sends late")
-	all := report.NewHistogram()
+	all := result.NewHistogram()
 	all.Merge(a.Service)
 	all.Merge(b.Service)
 	require.GreaterOrEqual(t, m.Latencies.Max+time.Millisecond, time.Duration(all.Max())*time.Microsecond, "errors are in vegeta's alone")

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 // Run sends the load and returns what came of it. When ctx ends, the run ends
@@ -48,7 +48,7 @@ func Run(ctx context.Context, cfg Config) (res Result, err error) {
 		if errors.Is(err, errAllFailed) {
 			// Nothing is to be kept: whoever mistyped an address does not want
 			// a directory for it.
-			_ = os.Remove(filepath.Join(cfg.Dir, report.FileAcknowledged))
+			_ = os.Remove(filepath.Join(cfg.Dir, result.FileAcknowledged))
 			if missing != nil {
 				_ = os.Remove(cfg.Dir)
 			}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 func TestProfile_IsWrittenAsItIsTyped(t *testing.T) {
@@ -151,48 +151,48 @@ func TestArrivals_KeepWhatWasPassedUntilItIsAskedFor(t *testing.T) {
 func TestMeter_AchievedIsTheSteadyRate(t *testing.T) {
 	t.Parallel()
 	began := time.Unix(0, 0)
-	at := func(start, length time.Duration, n int64) report.Interval {
-		return report.Interval{Start: began.Add(start), Length: length, Acknowledged: n}
+	at := func(start, length time.Duration, n int64) result.Interval {
+		return result.Interval{Start: began.Add(start), Length: length, Acknowledged: n}
 	}
 	const s = time.Second
 	for name, c := range map[string]struct {
 		profile   Profile
 		planned   time.Duration
-		intervals []report.Interval
+		intervals []result.Interval
 		shortest  time.Duration
 		errors    int64
 		want      float64
 	}{
 		"nothing":             {},
-		"closed, steady":      {intervals: []report.Interval{at(0, s, 1000), at(s, s, 1000)}, want: 1000},
-		"closed, a straggler": {intervals: []report.Interval{at(0, s, 1000), at(s, s, 1000), at(2*s, 5*s, 1)}, want: 1000},
+		"closed, steady":      {intervals: []result.Interval{at(0, s, 1000), at(s, s, 1000)}, want: 1000},
+		"closed, a straggler": {intervals: []result.Interval{at(0, s, 1000), at(s, s, 1000), at(2*s, 5*s, 1)}, want: 1000},
 		"open, slow but keeping up": {
 			profile: Constant(1000), planned: 2 * s, shortest: 300 * time.Millisecond, want: 1000,
-			intervals: []report.Interval{at(0, s, 700), at(s, s, 1000), at(2*s, 300*time.Millisecond, 300)},
+			intervals: []result.Interval{at(0, s, 700), at(s, s, 1000), at(2*s, 300*time.Millisecond, 300)},
 		},
 		"open, half of it": {
 			profile: Constant(1000), planned: 2 * s, shortest: time.Millisecond, want: 500,
-			intervals: []report.Interval{at(0, s, 500), at(s, s, 500), at(2*s, s, 500), at(3*s, s, 500)},
+			intervals: []result.Interval{at(0, s, 500), at(s, s, 500), at(2*s, s, 500), at(3*s, s, 500)},
 		},
 		"open, half of it failed": {
 			profile: Constant(1000), planned: 2 * s, shortest: time.Millisecond, errors: 1000, want: 500,
-			intervals: []report.Interval{at(0, s, 500), at(s, s, 500)},
+			intervals: []result.Interval{at(0, s, 500), at(s, s, 500)},
 		},
 		"a ramp, followed": {
 			profile: Ramp(500, 1500), planned: 2 * s, shortest: time.Millisecond, want: 1000,
-			intervals: []report.Interval{at(0, s, 750), at(s, s, 1250)},
+			intervals: []result.Interval{at(0, s, 750), at(s, s, 1250)},
 		},
 		"a falling ramp, followed": {
 			profile: Ramp(1990, 10), planned: 10 * s, shortest: time.Millisecond, want: 1000,
-			intervals: []report.Interval{at(0, 5*s, 7475), at(5*s, 4*s, 2416), at(9*s, s, 109)},
+			intervals: []result.Interval{at(0, 5*s, 7475), at(5*s, 4*s, 2416), at(9*s, s, 109)},
 		},
 		"a falling ramp, in twice the time": {
 			profile: Ramp(1990, 10), planned: 10 * s, shortest: time.Millisecond, want: 500,
-			intervals: []report.Interval{at(0, 10*s, 7475), at(10*s, 8*s, 2416), at(18*s, 2*s, 109)},
+			intervals: []result.Interval{at(0, 10*s, 7475), at(10*s, 8*s, 2416), at(18*s, 2*s, 109)},
 		},
 		"steps, the second at half its rate": {
 			profile: Steps(500, 1500), planned: 4 * s, shortest: time.Millisecond, want: 2.0 / 3 * 1000,
-			intervals: []report.Interval{at(0, s, 500), at(s, s, 500), at(2*s, s, 750), at(3*s, s, 750), at(4*s, s, 750), at(5*s, s, 750)},
+			intervals: []result.Interval{at(0, s, 500), at(s, s, 500), at(2*s, s, 750), at(3*s, s, 750), at(4*s, s, 750), at(5*s, s, 750)},
 		},
 	} {
 		var plan *schedule

@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/simserver"
 	"sagabench/store"
 )
 
 // simulate has a queue serve what the schedule says, from a sender with so many
 // places in flight, and the meter take the results in the order of the answers.
-func simulate(s *schedule, law simserver.Law, seed uint64, inFlight int) (Result, report.Latency) {
+func simulate(s *schedule, law simserver.Law, seed uint64, inFlight int) (Result, result.Latency) {
 	began := time.Unix(0, 0)
 	m := newMeter(inFlight, began, s)
 	queue := law.NewQueue(seed)
@@ -43,7 +43,7 @@ func simulate(s *schedule, law simserver.Law, seed uint64, inFlight int) (Result
 	}
 	_, _ = m.endInterval(end.Add(time.Second))
 	m.finish(s.planned, 0)
-	return m.res, report.LatencyOf(m.res.Latency)
+	return m.res, result.LatencyOf(m.res.Latency)
 }
 
 // Poisson arrivals at one server with exponential service times: the latencies
@@ -77,7 +77,7 @@ func TestRun_AStallShowsInTheLatencyAndNotInTheServiceTime(t *testing.T) {
 	t.Parallel()
 	s := Config{Arrival: ArrivalConstant}.schedule(Constant(2000), 100*time.Second)
 	res, latency := simulate(s, simserver.Law{PerS: 1e6, StallEvery: time.Second, StallFor: 200 * time.Millisecond}, 1, 4)
-	service := report.LatencyOf(res.Service)
+	service := result.LatencyOf(res.Service)
 	require.InEpsilon(t, 100, *latency.P90, 0.03)
 	require.InEpsilon(t, 190, *latency.P99, 0.03)
 	require.Less(t, *latency.P50, 1.0)

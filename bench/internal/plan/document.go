@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/internal/document"
 	"sagabench/internal/format"
 )
 
 // Document shows the plan, with its validity. command is the line to type for the same
 // again.
-func (p Plan) Document(v report.Validity, command string) document.Document {
+func (p Plan) Document(v result.Validity, command string) document.Document {
 	d := document.Document{
 		Title:    "Plan",
 		Verdict:  v.Verdict(),

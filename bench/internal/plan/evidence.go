@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/stats"
 	"sagabench/internal/format"
 )
@@ -13,20 +13,20 @@ import (
 // evidence is what all results together have measured.
 type evidence struct {
 	ids      []string
-	store    report.Store
-	scenario report.Scenario
+	store    result.Store
+	scenario result.Scenario
 	hosts    int   // of the app, which carried the rates together
 	cores    int   // of the measured machine
 	memory   int64 // of the same, in bytes; 0: not known
 	shared   bool  // load, app and store took CPU from each other
-	searched []report.SLO
+	searched []result.SLO
 	rates    []rate // rising
 }
 
 // rate is the measurements at one offered rate.
 type rate struct {
 	rate float64 // achieved, the mean
-	runs []report.Measured
+	runs []result.Measured
 }
 
 // sameRate is how far offered rates may be apart and count as repeats of one.
@@ -34,9 +34,9 @@ const sameRate = 1.01
 
 // gather takes the open-loop measurements that are valid and that the system could
 // follow, of results that differ by their number of app hosts at most.
-func gather(results []report.Result) (evidence, error) {
+func gather(results []result.Result) (evidence, error) {
 	var e evidence
-	var runs []report.Measured
+	var runs []result.Measured
 	for i, r := range results {
 		s := r.Summary()
 		run, environment := s.Run, s.Environment
@@ -44,7 +44,7 @@ func gather(results []report.Result) (evidence, error) {
 			e.store, e.scenario, e.shared = run.Store, run.Scenario, run.SharedHost
 			e.hosts, e.cores, e.memory = appHosts(run), environment.Cores, environment.Memory
 		}
-		if twice := slices.ContainsFunc(results[:i], func(o report.Result) bool {
+		if twice := slices.ContainsFunc(results[:i], func(o result.Result) bool {
 			other := o.Summary().Run
 			return other.ID == run.ID && other.Started.Equal(run.Started)
 		}); twice {
@@ -60,37 +60,37 @@ func gather(results []report.Result) (evidence, error) {
 		e.ids = append(e.ids, run.ID)
 		runs = append(runs, r.Measured()...)
 	}
-	runs = slices.DeleteFunc(runs, func(m report.Measured) bool {
+	runs = slices.DeleteFunc(runs, func(m result.Measured) bool {
 		return !m.Validity.Valid || m.Load.OfferedPerS == nil || m.Load.AchievedPerS <= 0 || m.Load.Overloaded()
 	})
 	if len(runs) == 0 {
 		return evidence{}, fmt.Errorf("%w: nothing was measured in an open loop that the store could follow; bench capacity does", ErrNoPlan)
 	}
-	slices.SortStableFunc(runs, func(a, b report.Measured) int {
+	slices.SortStableFunc(runs, func(a, b result.Measured) int {
 		return cmp.Compare(*a.Load.OfferedPerS, *b.Load.OfferedPerS)
 	})
 	for len(runs) > 0 {
-		n := slices.IndexFunc(runs, func(m report.Measured) bool {
+		n := slices.IndexFunc(runs, func(m result.Measured) bool {
 			return *m.Load.OfferedPerS > sameRate**runs[0].Load.OfferedPerS
 		})
 		if n < 0 {
 			n = len(runs)
 		}
-		e.rates = append(e.rates, rate{mean(runs[:n], func(m report.Measured) *float64 { return &m.Load.AchievedPerS }), runs[:n]})
+		e.rates = append(e.rates, rate{mean(runs[:n], func(m result.Measured) *float64 { return &m.Load.AchievedPerS }), runs[:n]})
 		runs = runs[n:]
 	}
 	return e, nil
 }
 
 // appHosts are those of a run; where they are not known it is one of bench run.
-func appHosts(r report.Run) int { return max(1, r.AppHosts) }
+func appHosts(r result.Run) int { return max(1, r.AppHosts) }
 
 // mean of what was measured; NaN if nothing was.
-func mean(runs []report.Measured, of func(report.Measured) *float64) float64 {
+func mean(runs []result.Measured, of func(result.Measured) *float64) float64 {
 	return stats.Mean(known(runs, of))
 }
 
-func known(runs []report.Measured, of func(report.Measured) *float64) []float64 {
+func known(runs []result.Measured, of func(result.Measured) *float64) []float64 {
 	var xs []float64
 	for _, m := range runs {
 		if x := of(m); x != nil {
@@ -110,9 +110,9 @@ type edge struct {
 
 // edge finds the highest rate that kept the service level, as all lower ones did, in
 // most of its repeats.
-func (e evidence) edge(slo report.SLO) (edge, error) {
+func (e evidence) edge(slo result.SLO) (edge, error) {
 	for _, goal := range slo.Latencies {
-		if _, measured := percentile(report.Latency{}, goal.Percentile); !measured {
+		if _, measured := percentile(result.Latency{}, goal.Percentile); !measured {
 			return edge{}, fmt.Errorf("%w: p%v is not measured; p50, p90, p95, p99, p99.9 and p99.99 are", ErrNoPlan, goal.Percentile)
 		}
 	}
@@ -132,7 +132,7 @@ func (e evidence) edge(slo report.SLO) (edge, error) {
 	return found, nil
 }
 
-func (r rate) keeps(slo report.SLO) bool {
+func (r rate) keeps(slo result.SLO) bool {
 	kept := 0
 	for _, m := range r.runs {
 		if keeps(m, slo) {
@@ -142,7 +142,7 @@ func (r rate) keeps(slo report.SLO) bool {
 	return 2*kept > len(r.runs)
 }
 
-func keeps(m report.Measured, slo report.SLO) bool {
+func keeps(m result.Measured, slo result.SLO) bool {
 	if float64(m.Load.Errors) > slo.Errors*float64(m.Load.Requests) {
 		return false
 	}
@@ -156,7 +156,7 @@ func keeps(m report.Measured, slo report.SLO) bool {
 }
 
 // percentile is one of those of a result.
-func percentile(l report.Latency, p float64) (x *float64, measured bool) {
+func percentile(l result.Latency, p float64) (x *float64, measured bool) {
 	x, measured = map[float64]*float64{
 		50: l.P50, 90: l.P90, 95: l.P95, 99: l.P99, 99.9: l.P999, 99.99: l.P9999,
 	}[p]
@@ -176,14 +176,14 @@ func (e evidence) usable(r rate) (share *float64, why string) {
 		take(min(1, mean(r.runs, e.busy)), "the machine")
 	}
 	if e.oneCore() {
-		take(min(1, mean(r.runs, func(m report.Measured) *float64 { return m.Resources.StoreCores })), "the store's core")
+		take(min(1, mean(r.runs, func(m result.Measured) *float64 { return m.Resources.StoreCores })), "the store's core")
 	}
 	return share, why
 }
 
 // busy is the share of the shared machine that load, app and store kept busy; all of
 // its use, where theirs was not measured.
-func (e evidence) busy(m report.Measured) *float64 {
+func (e evidence) busy(m result.Measured) *float64 {
 	own, known := e.own(m)
 	if host := m.Resources.HostBusy; !known || host == nil || *host < own {
 		return host
@@ -192,7 +192,7 @@ func (e evidence) busy(m report.Measured) *float64 {
 }
 
 // own is what load, app and store used of the shared machine, as a share.
-func (e evidence) own(m report.Measured) (share float64, known bool) {
+func (e evidence) own(m result.Measured) (share float64, known bool) {
 	r := m.Resources
 	if r.LoadCores == nil || r.AppCores == nil || r.StoreCores == nil && !e.embedded() || e.cores < 1 {
 		return 0, false
@@ -207,7 +207,7 @@ func (e evidence) own(m report.Measured) (share float64, known bool) {
 // others is how much of the shared machine somebody else kept busy at a rate, as a
 // share; 0 where that was not measured.
 func (e evidence) others(r rate) float64 {
-	return max(0, mean(r.runs, func(m report.Measured) *float64 {
+	return max(0, mean(r.runs, func(m result.Measured) *float64 {
 		x := 0.0
 		if own, known := e.own(m); known && m.Resources.HostBusy != nil {
 			x = *m.Resources.HostBusy - own

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/plan"
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 var modest = plan.Demand{RatePerS: 3000, Peak: 2, SLO: promise, Retention: time.Hour}
@@ -20,7 +20,7 @@ func TestMake_LeavesOutStepsThatAreNotValid(t *testing.T) {
 	want, _, err := plan.Make(modest, of(c))
 	require.NoError(t, err)
 	late := step(4000, 500, 150, 2000, 1)
-	late.Validity = report.Validity{Warnings: []string{"late load generator"}}
+	late.Validity = result.Validity{Warnings: []string{"late load generator"}}
 	c.Capacity.Steps = append(c.Capacity.Steps, late)
 	got, _, err := plan.Make(modest, of(c))
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func TestMake_IsNotValidWithAResultThatIsNot(t *testing.T) {
 	t.Parallel()
 	c, other := searched(), searched()
 	c.Validity.Warnings = []string{"shared host: relative only"}
-	other.Run.ID, other.Validity = "other", report.Validity{Warnings: []string{"lost: 3 sagas", "steal: 2%"}}
+	other.Run.ID, other.Validity = "other", result.Validity{Warnings: []string{"lost: 3 sagas", "steal: 2%"}}
 	p, validity, err := plan.Make(modest, of(c))
 	require.NoError(t, err)
 	require.True(t, validity.Valid)
@@ -127,7 +127,7 @@ func TestPlan_HeadlineIsInWords(t *testing.T) {
 }
 
 // ofHosts is searched, on so many app hosts: each has its share of the rates.
-func ofHosts(n int) *report.CapacitySummary {
+func ofHosts(n int) *result.CapacitySummary {
 	c := searched()
 	c.Run.ID, c.Run.AppHosts = fmt.Sprintf("of-%d", n), n
 	return c
@@ -190,10 +190,10 @@ func TestMake_RefusesTwoNumbersOfAppHosts(t *testing.T) {
 func TestMake_OfServersOnAnUnknownStore(t *testing.T) {
 	t.Parallel()
 	c := ofHosts(2)
-	c.Run.Store = report.Store{}
+	c.Run.Store = result.Store{}
 	for i := range c.Capacity.Steps {
 		m := &c.Capacity.Steps[i]
-		m.CostPerSaga = report.Cost{AppCPUUS: m.CostPerSaga.AppCPUUS}
+		m.CostPerSaga = result.Cost{AppCPUUS: m.CostPerSaga.AppCPUUS}
 		m.Resources.StoreCores, m.Resources.StoreOneCore = nil, false
 	}
 	p, validity, err := plan.Make(modest, of(c))

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/usl"
 	"sagabench/internal/format"
 )
@@ -17,7 +17,7 @@ type Law struct {
 	Points []usl.Point `json:"points"`
 	Fit    usl.Fit     `json:"fit"`
 
-	measured []report.Measured // at that rate, as Points
+	measured []result.Measured // at that rate, as Points
 }
 
 // leastNumbers of app hosts make a line.
@@ -26,7 +26,7 @@ const leastNumbers = 3
 // lawOf fits the law to results of several numbers of app hosts; nil: they are of one.
 // Results of several that carry no law carry no plan either: they do not have the same
 // rates.
-func lawOf(results []report.Result, slo report.SLO) (*Law, error) {
+func lawOf(results []result.Result, slo result.SLO) (*Law, error) {
 	hosts := numbers(results)
 	if len(hosts) == 1 {
 		return nil, nil
@@ -37,7 +37,7 @@ func lawOf(results []report.Result, slo report.SLO) (*Law, error) {
 	}
 	l := &Law{}
 	for _, r := range results {
-		e, err := gather([]report.Result{r})
+		e, err := gather([]result.Result{r})
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +56,7 @@ func lawOf(results []report.Result, slo report.SLO) (*Law, error) {
 }
 
 // numbers of app hosts that there are results of, rising.
-func numbers(results []report.Result) (hosts []int) {
+func numbers(results []result.Result) (hosts []int) {
 	for _, r := range results {
 		hosts = append(hosts, appHosts(r.Summary().Run))
 	}
@@ -79,14 +79,14 @@ func fitted(x usl.Estimate) float64 { return x.Value }
 
 // nearest are the results of the number of hosts that a plan rests on: of those that were
 // measured the lowest that is enough, or else the highest.
-func (l *Law) nearest(results []report.Result, perS float64) []report.Result {
+func (l *Law) nearest(results []result.Result, perS float64) []result.Result {
 	hosts := numbers(results)
 	chosen := hosts[len(hosts)-1]
 	if n := l.least(perS, fitted); n != nil {
 		i, _ := slices.BinarySearch(hosts, int(*n))
 		chosen = hosts[i]
 	}
-	return slices.DeleteFunc(slices.Clone(results), func(r report.Result) bool {
+	return slices.DeleteFunc(slices.Clone(results), func(r result.Result) bool {
 		return appHosts(r.Summary().Run) != chosen
 	})
 }

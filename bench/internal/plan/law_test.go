@@ -8,12 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/plan"
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/usl"
 )
 
 // onHosts is a search on n app hosts that keeps the promise up to a rate.
-func onHosts(n, repeat int, kept float64) report.Result {
+func onHosts(n, repeat int, kept float64) result.Result {
 	c := ofHosts(n)
 	c.Run.ID = fmt.Sprintf("of-%d-%d", n, repeat)
 	for i := range c.Capacity.Steps {
@@ -21,12 +21,12 @@ func onHosts(n, repeat int, kept float64) report.Result {
 		*l.OfferedPerS *= kept / 8000
 		l.AchievedPerS = *l.OfferedPerS
 	}
-	return report.Result{Capacity: c}
+	return result.Result{Capacity: c}
 }
 
 // threeNumbers are two searches each on one, two and three hosts: by the law with
 // λ = 8,000/s, σ = 0.1 and κ = 0, each 1% off to either side.
-func threeNumbers() (results []report.Result) {
+func threeNumbers() (results []result.Result) {
 	for n := 1; n <= 3; n++ {
 		for repeat, off := range []float64{0.99, 1.01} {
 			results = append(results, onHosts(n, repeat, off*lawful(n)))
@@ -109,7 +109,7 @@ func TestMake_ShowsTheLawWithItsResiduals(t *testing.T) {
 
 func TestMake_RefusesNumbersOfHostsThatCarryNoLaw(t *testing.T) {
 	t.Parallel()
-	few := []report.Result{onHosts(1, 0, 8000), onHosts(2, 0, 14_500), onHosts(3, 0, 20_000)}
+	few := []result.Result{onHosts(1, 0, 8000), onHosts(2, 0, 14_500), onHosts(3, 0, 20_000)}
 	_, _, err := plan.Make(modest, few)
 	require.ErrorIs(t, err, plan.ErrNoPlan)
 	require.ErrorIs(t, err, usl.ErrNoFit)
@@ -123,7 +123,7 @@ func TestMake_RefusesNumbersOfHostsThatCarryNoLaw(t *testing.T) {
 
 	broken := threeNumbers()
 	for i := range broken[3].Capacity.Capacity.Steps {
-		broken[3].Capacity.Capacity.Steps[i].LatencyMS = report.Latency{P99: ptr(100.0)}
+		broken[3].Capacity.Capacity.Steps[i].LatencyMS = result.Latency{P99: ptr(100.0)}
 	}
 	_, _, err = plan.Make(modest, broken)
 	require.ErrorContains(t, err, "result of-2-1: no plan: no measured rate kept the service level")

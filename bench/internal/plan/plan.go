@@ -30,7 +30,7 @@ import (
 	"slices"
 	"time"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/internal/format"
 )
 
@@ -41,7 +41,7 @@ var ErrNoPlan = errors.New("no plan")
 type Demand struct {
 	RatePerS  float64       // sagas, on average over the retention
 	Peak      float64       // the highest rate, as a multiple of RatePerS; at least 1
-	SLO       report.SLO    // kept at the peak, too
+	SLO       result.SLO    // kept at the peak, too
 	Retention time.Duration // of finished sagas; 0: deleted at once
 }
 
@@ -49,10 +49,10 @@ type Demand struct {
 type Plan struct {
 	RatePerS   float64      `json:"rate_per_s"`
 	PeakPerS   float64      `json:"peak_per_s"`
-	SLO        report.SLO   `json:"slo"`
+	SLO        result.SLO   `json:"slo"`
 	RetentionS float64      `json:"retention_s"`
 	From       []string     `json:"from"` // ids of the results
-	Store      report.Store `json:"store"`
+	Store      result.Store `json:"store"`
 
 	Kept   float64  `json:"kept_per_s"`   // the highest measured rate that kept the demanded SLO
 	Broken *float64 `json:"broken_per_s"` // the next that was measured, which did not; null: there is none
@@ -79,13 +79,13 @@ type Line struct {
 // Make plans for the demand by what was measured. The plan is valid when all results are;
 // their warnings are those of the plan, too. The error wraps ErrNoPlan and says what is
 // missing.
-func Make(d Demand, results []report.Result) (Plan, report.Validity, error) {
+func Make(d Demand, results []result.Result) (Plan, result.Validity, error) {
 	if !(d.RatePerS > 0) || !(d.Peak >= 1) || d.Retention < 0 || len(d.SLO.Latencies) == 0 {
-		return Plan{}, report.Validity{}, fmt.Errorf("%w: it takes a rate above 0, a peak of at least 1 and a latency to keep", ErrNoPlan)
+		return Plan{}, result.Validity{}, fmt.Errorf("%w: it takes a rate above 0, a peak of at least 1 and a latency to keep", ErrNoPlan)
 	}
 	s, ids, err := size(d, results)
 	if err != nil {
-		return Plan{}, report.Validity{}, err
+		return Plan{}, result.Validity{}, err
 	}
 	p := Plan{
 		RatePerS: d.RatePerS, PeakPerS: s.peak, SLO: d.SLO, RetentionS: d.Retention.Seconds(),
@@ -115,7 +115,7 @@ func Make(d Demand, results []report.Result) (Plan, report.Validity, error) {
 
 // size puts the demand beside what the results have measured, whose ids it returns: all
 // of them, or of several numbers of app hosts those of the one that the plan rests on.
-func size(d Demand, results []report.Result) (s sizing, ids []string, err error) {
+func size(d Demand, results []result.Result) (s sizing, ids []string, err error) {
 	s = sizing{d: d, peak: d.RatePerS * d.Peak}
 	if s.e, err = gather(results); err != nil {
 		return s, nil, err

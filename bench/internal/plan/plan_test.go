@@ -10,41 +10,41 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/plan"
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 func ptr[T any](x T) *T { return &x }
 
 // promise is what the measured rates up to 8,000/s keep.
-var promise = report.SLO{Latencies: []report.LatencyGoal{{Percentile: 99, MS: 20}}, Errors: 0.001}
+var promise = result.SLO{Latencies: []result.LatencyGoal{{Percentile: 99, MS: 20}}, Errors: 0.001}
 
 // step is a measurement at an offered rate, on a machine that is 90% busy at 8,000/s.
 // off is how far its costs are off.
-func step(perS, appUS, storeUS, p99, off float64) report.Measured {
-	return report.Measured{
-		DurationS: 10, Validity: report.Validity{Valid: true},
-		Load:      report.Load{Mode: report.Open, InFlight: 1000, OfferedPerS: ptr(perS), AchievedPerS: perS, Requests: int64(10 * perS)},
-		LatencyMS: report.Latency{P50: ptr(p99 / 3), P99: ptr(p99), Mean: ptr(p99 / 2)},
-		CostPerSaga: report.Cost{
+func step(perS, appUS, storeUS, p99, off float64) result.Measured {
+	return result.Measured{
+		DurationS: 10, Validity: result.Validity{Valid: true},
+		Load:      result.Load{Mode: result.Open, InFlight: 1000, OfferedPerS: ptr(perS), AchievedPerS: perS, Requests: int64(10 * perS)},
+		LatencyMS: result.Latency{P50: ptr(p99 / 3), P99: ptr(p99), Mean: ptr(p99 / 2)},
+		CostPerSaga: result.Cost{
 			AppCPUUS: ptr(appUS * off), StoreCPUUS: ptr(storeUS * off), LoadCPUUS: ptr(16 * off),
 			StoreBytesIn: ptr(400.0), StoreBytesOut: ptr(50.0), StoreMemoryBytes: ptr(250.0),
 		},
-		Resources: report.Resources{HostBusy: ptr(0.9 * perS / 8000), StoreCores: ptr(perS * storeUS / 1e6), StoreOneCore: true},
+		Resources: result.Resources{HostBusy: ptr(0.9 * perS / 8000), StoreCores: ptr(perS * storeUS / 1e6), StoreOneCore: true},
 	}
 }
 
 // searched is a search for the highest rate on Redis: app CPU per saga falls from 60
 // to 40 µs as the rate rises from 2,000 to 8,000/s, store CPU from 20 to 10.
-func searched(repeats ...float64) *report.CapacitySummary {
-	c := &report.CapacitySummary{
-		Run: report.Run{
+func searched(repeats ...float64) *result.CapacitySummary {
+	c := &result.CapacitySummary{
+		Run: result.Run{
 			ID: "20261121-083542-redis", SharedHost: true,
-			Store:    report.Store{Driver: "redis", Version: "7.0.15", Durability: "D3"},
-			Scenario: report.Scenario{Steps: 2, Branches: "empty"},
+			Store:    result.Store{Driver: "redis", Version: "7.0.15", Durability: "D3"},
+			Scenario: result.Scenario{Steps: 2, Branches: "empty"},
 		},
-		Validity:    report.Validity{Valid: true},
-		Environment: report.Environment{Cores: 2},
-		Capacity:    report.Capacity{SLO: promise},
+		Validity:    result.Validity{Valid: true},
+		Environment: result.Environment{Cores: 2},
+		Capacity:    result.Capacity{SLO: promise},
 	}
 	if len(repeats) == 0 {
 		repeats = []float64{1}
@@ -58,7 +58,7 @@ func searched(repeats ...float64) *report.CapacitySummary {
 	return c
 }
 
-func of(c *report.CapacitySummary) []report.Result { return []report.Result{{Capacity: c}} }
+func of(c *result.CapacitySummary) []result.Result { return []result.Result{{Capacity: c}} }
 
 func line(t *testing.T, lines []plan.Line, what string) plan.Line {
 	t.Helper()
@@ -167,7 +167,7 @@ func TestMake_TakesTheCostAtTheRateOfTheDemand(t *testing.T) {
 
 func TestMake_JudgesTheDemandedPromiseAnew(t *testing.T) {
 	t.Parallel()
-	strict := report.SLO{Latencies: []report.LatencyGoal{{Percentile: 99, MS: 10}}, Errors: 0.001}
+	strict := result.SLO{Latencies: []result.LatencyGoal{{Percentile: 99, MS: 10}}, Errors: 0.001}
 	p, validity, err := plan.Make(plan.Demand{RatePerS: 3000, Peak: 1, SLO: strict}, of(searched()))
 	require.NoError(t, err)
 	require.InDelta(t, 4000, p.Kept, 0)
@@ -205,7 +205,7 @@ func TestMake_IntervalsComeFromRepeats(t *testing.T) {
 func TestMake_GivesSQLOnePrimary(t *testing.T) {
 	t.Parallel()
 	c := searched()
-	c.Run.Store = report.Store{Driver: "mysql", Durability: "D2"}
+	c.Run.Store = result.Store{Driver: "mysql", Durability: "D2"}
 	for i := range c.Capacity.Steps {
 		c.Capacity.Steps[i].Resources.StoreOneCore = false
 		c.Capacity.Steps[i].CostPerSaga.StoreFsyncs = ptr(0.1)
@@ -230,7 +230,7 @@ func TestMake_GivesSQLOnePrimary(t *testing.T) {
 func TestMake_CountsEmbeddedHostsByWhatOneCarried(t *testing.T) {
 	t.Parallel()
 	c := searched()
-	c.Run.Store = report.Store{Driver: "pebble", Durability: "D3"}
+	c.Run.Store = result.Store{Driver: "pebble", Durability: "D3"}
 	for i := range c.Capacity.Steps {
 		m := &c.Capacity.Steps[i]
 		m.Resources.StoreOneCore = false
@@ -261,7 +261,7 @@ func TestMake_LeavesOpenWhatWasNotMeasured(t *testing.T) {
 	c.Run.SharedHost = false
 	for i := range c.Capacity.Steps {
 		m := &c.Capacity.Steps[i]
-		m.Resources, m.CostPerSaga = report.Resources{}, report.Cost{}
+		m.Resources, m.CostPerSaga = result.Resources{}, result.Cost{}
 	}
 	p, validity, err := plan.Make(plan.Demand{RatePerS: 4000, Peak: 2, SLO: promise, Retention: time.Hour}, of(c))
 	require.NoError(t, err)
@@ -280,16 +280,16 @@ func TestMake_RefusesWhatCarriesNoPlan(t *testing.T) {
 	t.Parallel()
 	good := plan.Demand{RatePerS: 4000, Peak: 2, SLO: promise}
 	goal := func(p, ms float64) plan.Demand {
-		return plan.Demand{RatePerS: 4000, Peak: 2, SLO: report.SLO{Latencies: []report.LatencyGoal{{Percentile: p, MS: ms}}}}
+		return plan.Demand{RatePerS: 4000, Peak: 2, SLO: result.SLO{Latencies: []result.LatencyGoal{{Percentile: p, MS: ms}}}}
 	}
-	changed := func(change func(*report.CapacitySummary)) []report.Result {
+	changed := func(change func(*result.CapacitySummary)) []result.Result {
 		c := searched()
 		change(c)
 		return of(c)
 	}
 	for name, test := range map[string]struct {
 		demand  plan.Demand
-		results []report.Result
+		results []result.Result
 		want    string
 	}{
 		"no rate":  {plan.Demand{Peak: 1, SLO: promise}, of(searched()), "it takes a rate above 0"},
@@ -299,10 +299,10 @@ func TestMake_RefusesWhatCarriesNoPlan(t *testing.T) {
 		"p99.999":  {goal(99.999, 20), of(searched()), "p99.999 is not measured"},
 		"too fast": {goal(99, 1), of(searched()), "no measured rate kept the service level, not even the lowest, 2,000/s"},
 		"unjudged": {goal(99.9, 100), of(searched()), "no measured rate kept the service level"},
-		"closed loop": {good, []report.Result{{Run: &report.Summary{
-			Validity: report.Validity{Valid: true}, Load: report.Load{Mode: report.Closed, AchievedPerS: 10_000},
+		"closed loop": {good, []result.Result{{Run: &result.Summary{
+			Validity: result.Validity{Valid: true}, Load: result.Load{Mode: result.Closed, AchievedPerS: 10_000},
 		}}}, "nothing was measured in an open loop"},
-		"unlike": {good, append(of(searched()), changed(func(c *report.CapacitySummary) {
+		"unlike": {good, append(of(searched()), changed(func(c *result.CapacitySummary) {
 			c.Run.ID, c.Run.Store.Durability = "other", "D2"
 		})...), "results 20261121-083542-redis and other are of unlike stores"},
 	} {
@@ -315,11 +315,11 @@ func TestMake_RefusesWhatCarriesNoPlan(t *testing.T) {
 func TestMake_TakesRunsOfOneRate(t *testing.T) {
 	t.Parallel()
 	c := searched()
-	var results []report.Result
+	var results []result.Result
 	for i, m := range c.Capacity.Steps {
 		run := c.Run
 		run.ID = fmt.Sprintf("run-%d", i)
-		results = append(results, report.Result{Run: &report.Summary{
+		results = append(results, result.Result{Run: &result.Summary{
 			Run: run, Load: m.Load, LatencyMS: m.LatencyMS, CostPerSaga: m.CostPerSaga, Resources: m.Resources,
 			Validity: c.Validity, Environment: c.Environment,
 		}})

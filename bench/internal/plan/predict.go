@@ -3,13 +3,13 @@ package plan
 import (
 	"fmt"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 // Predict is what the measured machines would be seen to use at a rate, in this order:
 // CPU of the load, of the app and of the store in cores, and fsyncs per second.
 // Measuring that rate checks a plan. The error wraps ErrNoPlan.
-func Predict(perS float64, results []report.Result) ([]Line, error) {
+func Predict(perS float64, results []result.Result) ([]Line, error) {
 	if !(perS > 0) {
 		return nil, fmt.Errorf("%w: it takes a rate above 0", ErrNoPlan)
 	}
@@ -21,7 +21,7 @@ func Predict(perS float64, results []report.Result) ([]Line, error) {
 	for _, x := range []struct {
 		what, unit, name, per string
 		factor                float64
-		of                    func(report.Measured) *float64
+		of                    func(result.Measured) *float64
 	}{
 		{"load CPU", "cores", "load CPU per saga", " µs", 1e-6, loadCPU},
 		{"app CPU", "cores", "app CPU per saga", " µs", 1e-6, appCPU},

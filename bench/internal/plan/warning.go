@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/internal/format"
 	"sagabench/store"
 )
@@ -48,8 +48,8 @@ func (s sizing) warnings() []string {
 }
 
 // judge is whether a plan may be relied on, with its own warnings and those of the results.
-func judge(results []report.Result, own []string) report.Validity {
-	v := report.Validity{Valid: true, Warnings: []string{}}
+func judge(results []result.Result, own []string) result.Validity {
+	v := result.Validity{Valid: true, Warnings: []string{}}
 	var said []string
 	for _, r := range results {
 		s := r.Summary()
@@ -69,12 +69,12 @@ func judge(results []report.Result, own []string) report.Validity {
 const othersShare = 0.2
 
 // laxer reports whether a service level may be kept where the demanded one is not.
-func laxer(searched, demanded report.SLO) bool {
+func laxer(searched, demanded result.SLO) bool {
 	if searched.Errors > demanded.Errors {
 		return true
 	}
 	for _, goal := range demanded.Latencies {
-		if !slices.ContainsFunc(searched.Latencies, func(g report.LatencyGoal) bool {
+		if !slices.ContainsFunc(searched.Latencies, func(g result.LatencyGoal) bool {
 			return g.Percentile >= goal.Percentile && g.MS <= goal.MS
 		}) {
 			return true

@@ -14,7 +14,7 @@ import (
 	"github.com/shirou/gopsutil/v4/host"
 	"github.com/shirou/gopsutil/v4/mem"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 const (
@@ -23,8 +23,8 @@ const (
 )
 
 // Environment describes this machine and this program.
-func Environment(ctx context.Context) report.Environment {
-	e := report.Environment{
+func Environment(ctx context.Context) result.Environment {
+	e := result.Environment{
 		CPU:      unknown,
 		Cores:    runtime.NumCPU(),
 		Kernel:   unknown,

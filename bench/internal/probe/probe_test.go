@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/deploy/lab"
 	"sagabench/store/open"
 )
@@ -165,7 +165,7 @@ func TestUsage_RestartedRedisIsNotMeasured(t *testing.T) {
 	require.NotEmpty(t, u.Failures)
 	require.Nil(t, u.StoreCPU)
 	require.Nil(t, u.StoreBytesIn)
-	require.Equal(t, report.Cost{LoadCPUUS: u.PerSaga(1).LoadCPUUS}, u.PerSaga(1))
+	require.Equal(t, result.Cost{LoadCPUUS: u.PerSaga(1).LoadCPUUS}, u.PerSaga(1))
 }
 
 func TestNew_SaysWhatIsNotThere(t *testing.T) {
@@ -378,7 +378,7 @@ func TestUsage_AppWithoutMetricsIsAFailure(t *testing.T) {
 
 func TestPerSaga_OfNoSagasNothingIsKnown(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, report.Cost{}, end(t, begin(t, Default())).PerSaga(0))
+	require.Equal(t, result.Cost{}, end(t, begin(t, Default())).PerSaga(0))
 }
 
 func TestCommandsIn_FindsCallsOfAllKinds(t *testing.T) {

@@ -8,7 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/validity"
 	"sagabench/internal/secret"
 )
 
@@ -21,7 +22,7 @@ type Config struct {
 	Store Server
 
 	Every time.Duration       // of the timeline; 0: none
-	Watch func(report.Moment) // told of each of its moments; may be nil, and must return quickly
+	Watch func(result.Moment) // told of each of its moments; may be nil, and must return quickly
 
 	Timeout time.Duration // for one look at a server; 0: that of Default
 }
@@ -38,7 +39,7 @@ type Sampler struct {
 	store storeServer // nil: there is none
 
 	before, after snapshot
-	moments       []report.Moment
+	moments       []result.Moment
 	stop          context.CancelFunc
 	timeline      sync.WaitGroup
 }
@@ -116,7 +117,7 @@ type snapshot struct {
 	app        *float64 // CPU seconds of the app's processes
 	host       *hostTimes
 	links      map[string]link
-	cpus       report.CPUs
+	cpus       validity.CPUs
 	metrics    *appMetrics
 	storeConns *float64 // open, of all that the store's server allows
 	failures   []error
@@ -134,7 +135,7 @@ func (s *snapshot) readProcesses(ctx context.Context, sampler *Sampler) {
 	links, err := readLinks(ctx, interfaces)
 	s.fail("the network of this machine", err)
 	s.links = links
-	s.cpus = report.CPUs{Load: cpusOf(os.Getpid()), App: cpusOf(sampler.cfg.AppPIDs...)}
+	s.cpus = validity.CPUs{Load: cpusOf(os.Getpid()), App: cpusOf(sampler.cfg.AppPIDs...)}
 	if pid := sampler.cfg.Store.PID; pid != 0 {
 		s.cpus.Store = cpusOf(pid)
 	}

@@ -13,7 +13,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/deploy/lab"
 	"sagabench/store/open"
 )
@@ -221,7 +221,7 @@ func requireRestartIsSeen(t *testing.T, k sqlKind) {
 		require.NoError(t, k.server.Restart(t.Context()))
 		u := finish(t, s)
 		require.Equal(t, []string{"the store: " + errRestarted.Error()}, u.Failures)
-		require.Equal(t, report.Cost{LoadCPUUS: u.PerSaga(1).LoadCPUUS}, u.PerSaga(1))
+		require.Equal(t, result.Cost{LoadCPUUS: u.PerSaga(1).LoadCPUUS}, u.PerSaga(1))
 	})
 }
 

@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"time"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 // batchesEvery is how many moments there are to one look at the app servers' metrics,
@@ -30,7 +30,7 @@ func (s *Sampler) watch(ctx context.Context) {
 			return // half a look is none
 		}
 		elapsed := now.at.Sub(last.at).Seconds()
-		m := report.Moment{
+		m := result.Moment{
 			AtS:            now.at.Sub(s.before.at).Seconds(),
 			LoadCores:      cores(last.load, now.load, elapsed),
 			AppCores:       cores(last.app, now.app, elapsed),

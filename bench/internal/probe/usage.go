@@ -6,7 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/validity"
 )
 
 // Usage is what was used between Begin and End. What is nil was not measured.
@@ -42,14 +43,14 @@ type Usage struct {
 	HostBusy, BusiestCore, HostSteal *float64
 
 	GCPause  time.Duration   // of this process
-	Timeline []report.Moment // by the time since Begin; what was done meanwhile is left to fill in
+	Timeline []result.Moment // by the time since Begin; what was done meanwhile is left to fill in
 	Failures []string        // what could not be measured, and why
 
 	appCores     *float64 // that the app servers may use
 	storeConns   *float64 // that the app servers may have
 	serverConns  *float64 // open at the end, of all that the store's server allows
 	storeOneCore bool     // a Redis runs its commands on one core
-	cpus         report.CPUs
+	cpus         validity.CPUs
 }
 
 // Usage gives the differences between Begin and End.
@@ -115,9 +116,9 @@ func difference(before, after *float64) *float64 {
 
 // PerSaga divides by the number of sagas acknowledged in the interval. Of no
 // sagas nothing is known.
-func (u Usage) PerSaga(sagas int64) report.Cost {
+func (u Usage) PerSaga(sagas int64) result.Cost {
 	if sagas <= 0 {
-		return report.Cost{}
+		return result.Cost{}
 	}
 	per := func(x *float64, unit float64) *float64 {
 		if x == nil {
@@ -135,7 +136,7 @@ func (u Usage) PerSaga(sagas int64) report.Cost {
 		return per(&x, 1)
 	}
 	const microseconds = 1e6
-	return report.Cost{
+	return result.Cost{
 		StoreCPUUS:       per(u.StoreCPU, microseconds),
 		AppCPUUS:         per(u.AppCPU, microseconds),
 		LoadCPUUS:        per(u.LoadCPU, microseconds),
@@ -150,13 +151,13 @@ func (u Usage) PerSaga(sagas int64) report.Cost {
 
 // Evidence is what report.Judge wants to know of the machine; the rest is left
 // to fill in.
-func (u Usage) Evidence() report.Evidence {
+func (u Usage) Evidence() validity.Evidence {
 	perSecond := func(total *float64) *float64 {
 		zero := 0.0
 		return cores(&zero, total, u.Elapsed.Seconds())
 	}
-	return report.Evidence{
-		Resources: report.Resources{
+	return validity.Evidence{
+		Resources: result.Resources{
 			LoadCores:       perSecond(u.LoadCPU),
 			AppCores:        perSecond(u.AppCPU),
 			AppCoresUsable:  u.appCores,

@@ -8,13 +8,14 @@ import (
 	"slices"
 	"strings"
 
+	"sagabench/bench/internal/result"
 	"sagabench/internal/document"
 	"sagabench/internal/format"
 )
 
 // SideBySide shows results, one at least, a column each. It ranks nothing: whether a
 // difference is one takes repeats.
-func SideBySide(results ...Result) document.Document {
+func SideBySide(results ...result.Result) document.Document {
 	b := beside{results: results, names: columnNames(results)}
 	d := document.Document{
 		Title:    strings.Join(b.names, ", "),
@@ -41,13 +42,13 @@ func SideBySide(results ...Result) document.Document {
 }
 
 type beside struct {
-	results []Result
+	results []result.Result
 	names   []string
 }
 
 // columnNames are those of the directories, or of the runs where there are none; as
 // long as it takes to tell them apart.
-func columnNames(results []Result) []string {
+func columnNames(results []result.Result) []string {
 	names := make([]string, len(results))
 	for i, r := range results {
 		names[i] = r.Summary().Run.ID
@@ -70,11 +71,11 @@ func columnNames(results []Result) []string {
 func (b beside) unlike() (lines []string) {
 	for _, what := range []struct {
 		text string
-		of   func(Run) string
+		of   func(result.Run) string
 	}{
-		{"Not ranked: the durability is not the same, and what costs less may keep less", func(r Run) string { return cmp.Or(r.Store.Durability, "unknown") }},
-		{"Not the same saga", func(r Run) string { return r.Scenario.String() }},
-		{"Not in the same places", func(r Run) string { return r.Topology }},
+		{"Not ranked: the durability is not the same, and what costs less may keep less", func(r result.Run) string { return cmp.Or(r.Store.Durability, "unknown") }},
+		{"Not the same saga", func(r result.Run) string { return r.Scenario.String() }},
+		{"Not in the same places", func(r result.Run) string { return r.Topology }},
 	} {
 		var values []string
 		same := true
@@ -109,12 +110,12 @@ func (b beside) table(items []besideItem) *document.Table {
 
 type besideItem struct {
 	Name string
-	Of   func(Result) string
+	Of   func(result.Result) string
 }
 
 // atEdge makes an item of what a measurement knows.
-func atEdge(name string, of func(Measured) string) besideItem {
-	return besideItem{name, func(r Result) string {
+func atEdge(name string, of func(result.Measured) string) besideItem {
+	return besideItem{name, func(r result.Result) string {
 		if m := r.Edge(); m != nil {
 			return of(*m)
 		}
@@ -124,11 +125,11 @@ func atEdge(name string, of func(Measured) string) besideItem {
 
 func (b beside) figures() *document.Part {
 	return &document.Part{Title: "Results", Table: b.table([]besideItem{
-		{"store", func(r Result) string {
+		{"store", func(r result.Result) string {
 			return strings.TrimSpace(r.Summary().Run.Store.Driver + " " + r.Summary().Run.Store.Version)
 		}},
-		{"durability", func(r Result) string { return r.Summary().Run.Store.Durability }},
-		{"found", func(r Result) string {
+		{"durability", func(r result.Result) string { return r.Summary().Run.Store.Durability }},
+		{"found", func(r result.Result) string {
 			if r.Capacity != nil {
 				return "highest at " + r.Capacity.Capacity.SLO.LatencyLimits()
 			}
@@ -137,20 +138,20 @@ func (b beside) figures() *document.Part {
 			}
 			return format.Count(int64(r.Run.Load.InFlight)) + " in flight"
 		}},
-		{"sagas/s", func(r Result) string {
+		{"sagas/s", func(r result.Result) string {
 			if r.Capacity != nil {
 				return format.Optional(r.Capacity.Capacity.RatePerS, format.Number)
 			}
 			return format.Number(r.Run.Load.AchievedPerS)
 		}},
-		{"limited by", func(r Result) string {
+		{"limited by", func(r result.Result) string {
 			if r.Capacity != nil {
 				return r.Capacity.Capacity.Limit.Resource
 			}
 			return ""
 		}},
-		atEdge("errors", func(m Measured) string { return format.Count(m.Load.Errors) }),
-		{"valid", func(r Result) string {
+		atEdge("errors", func(m result.Measured) string { return format.Count(m.Load.Errors) }),
+		{"valid", func(r result.Result) string {
 			if r.Summary().Validity.Valid {
 				return "yes"
 			}
@@ -161,8 +162,8 @@ func (b beside) figures() *document.Part {
 
 func (b beside) latency() *document.Part {
 	var items []besideItem
-	for _, p := range LatencyFields() {
-		items = append(items, atEdge(p.Name, func(m Measured) string {
+	for _, p := range result.LatencyFields() {
+		items = append(items, atEdge(p.Name, func(m result.Measured) string {
 			if m.Load.Overloaded() {
 				return format.Unknown // no latency holds at that rate
 			}
@@ -195,8 +196,8 @@ func (b beside) percentiles() *document.Part {
 
 func (b beside) costs() *document.Part {
 	var items []besideItem
-	for _, item := range CostFields() {
-		items = append(items, atEdge(item.Name, func(m Measured) string {
+	for _, item := range result.CostFields() {
+		items = append(items, atEdge(item.Name, func(m result.Measured) string {
 			if x := item.Of(m.CostPerSaga); x != nil {
 				return format.Number(*x) + item.Unit
 			}
@@ -208,7 +209,7 @@ func (b beside) costs() *document.Part {
 
 func (b beside) split() *document.Part {
 	var names []string
-	var costs []Cost
+	var costs []result.Cost
 	for i, r := range b.results {
 		if m := r.Edge(); m != nil {
 			names, costs = append(names, b.names[i]), append(costs, m.CostPerSaga)
@@ -219,8 +220,8 @@ func (b beside) split() *document.Part {
 
 func (b beside) resources() *document.Part {
 	var items []besideItem
-	for _, item := range ResourceFields() {
-		items = append(items, atEdge(item.Name, func(m Measured) string { return item.Text(m.Resources) }))
+	for _, item := range result.ResourceFields() {
+		items = append(items, atEdge(item.Name, func(m result.Measured) string { return item.Text(m.Resources) }))
 	}
 	return filled("Resources used", b.table(items))
 }
@@ -234,25 +235,27 @@ func (b beside) settings() *document.Part {
 		}
 	}
 	items := []besideItem{
-		{"machine", func(r Result) string { return r.Summary().Environment.Machine() }},
-		{"software", func(r Result) string { return r.Summary().Environment.Kernel + ", " + r.Summary().Environment.Go }},
-		{"commit", func(r Result) string {
+		{"machine", func(r result.Result) string { return r.Summary().Environment.Machine() }},
+		{"software", func(r result.Result) string {
+			return r.Summary().Environment.Kernel + ", " + r.Summary().Environment.Go
+		}},
+		{"commit", func(r result.Result) string {
 			if c := r.Summary().Run.Commit; c != nil {
 				return *c
 			}
 			return ""
 		}},
-		{"versions", func(r Result) string { return Pairs(r.Summary().Environment.Versions, " ") }},
-		{"saga", func(r Result) string { return r.Summary().Run.Scenario.String() }},
-		{"topology", func(r Result) string { return r.Summary().Run.Topology }},
+		{"versions", func(r result.Result) string { return result.Pairs(r.Summary().Environment.Versions, " ") }},
+		{"saga", func(r result.Result) string { return r.Summary().Run.Scenario.String() }},
+		{"topology", func(r result.Result) string { return r.Summary().Run.Topology }},
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		items = append(items, besideItem{name, func(r Result) string { return r.Summary().Run.Store.Settings[name] }})
+		items = append(items, besideItem{name, func(r result.Result) string { return r.Summary().Run.Store.Settings[name] }})
 	}
 	var f facts
 	for _, item := range items {
 		first := item.Of(b.results[0])
-		if !slices.ContainsFunc(b.results, func(r Result) bool { return item.Of(r) != first }) {
+		if !slices.ContainsFunc(b.results, func(r result.Result) bool { return item.Of(r) != first }) {
 			continue
 		}
 		name := item.Name
@@ -269,8 +272,8 @@ func (b beside) settings() *document.Part {
 
 func (b beside) check() *document.Part {
 	var items []besideItem
-	for _, item := range CheckFields() {
-		items = append(items, besideItem{item.Name, func(r Result) string { return format.Optional(item.Of(r.Summary().Check), format.Count) }})
+	for _, item := range result.CheckFields() {
+		items = append(items, besideItem{item.Name, func(r result.Result) string { return format.Optional(item.Of(r.Summary().Check), format.Count) }})
 	}
 	return filled("Check", b.table(items))
 }
@@ -282,7 +285,7 @@ func (b beside) warnings() *document.Part {
 			list = append(list, b.names[i]+": "+warning)
 		}
 	}
-	return warningsPart(Validity{Warnings: list})
+	return warningsPart(result.Validity{Warnings: list})
 }
 
 func (b beside) commands() *document.Part {

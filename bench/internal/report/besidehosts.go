@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/usl"
 	"sagabench/internal/document"
 	"sagabench/internal/format"
@@ -16,12 +17,12 @@ type onHosts struct {
 	n         int
 	rate      float64
 	low, high *float64 // its 95% interval; nil: not known
-	of        Result
+	of        result.Result
 }
 
 // throughput is what a result says of its app hosts: the highest rate that kept the
 // service level, or what a run achieved.
-func throughput(r Result) (t onHosts, known bool) {
+func throughput(r result.Result) (t onHosts, known bool) {
 	t = onHosts{n: r.Summary().Run.AppHosts, of: r}
 	if c := r.Capacity; c == nil {
 		t.rate = r.Run.Load.AchievedPerS
@@ -50,7 +51,7 @@ func (b beside) scaling() *document.Part {
 		return nil
 	}
 	var points []usl.Point
-	var measured []Measured
+	var measured []result.Measured
 	for _, t := range all {
 		points = append(points, usl.Point{N: float64(t.n), X: t.rate})
 		measured = append(measured, *t.of.Edge())
@@ -67,7 +68,7 @@ func (b beside) scaling() *document.Part {
 }
 
 // sameSystem reports whether results differ by their machines at most.
-func sameSystem(a, b Result) bool {
+func sameSystem(a, b result.Result) bool {
 	x, y := a.Summary().Run, b.Summary().Run
 	if x.Store.Driver != y.Store.Driver || x.Store.Durability != y.Store.Durability || x.Scenario != y.Scenario {
 		return false

@@ -7,23 +7,25 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/result/resulttest"
 	"sagabench/internal/document"
 )
 
 // onHostsOf is a search for the highest rate of so many app hosts, known to ±3%.
-func onHostsOf(t *testing.T, hosts int, rate float64) Result {
+func onHostsOf(t *testing.T, hosts int, rate float64) result.Result {
 	t.Helper()
 	s := capacityRun(t)
 	s.Run.ID, s.Run.AppHosts, s.Run.SharedHost = fmt.Sprintf("of-%d", hosts), hosts, false
 	c := &s.Capacity
 	for i := range c.Steps {
-		c.Steps[i].Load.OfferedPerS = ptr(*c.Steps[i].Load.OfferedPerS * rate / *c.RatePerS)
+		c.Steps[i].Load.OfferedPerS = resulttest.Ptr(*c.Steps[i].Load.OfferedPerS * rate / *c.RatePerS)
 	}
-	c.RatePerS, c.LowPerS, c.HighPerS = ptr(rate), ptr(0.97*rate), ptr(1.03*rate)
-	return Result{Dir: s.Run.ID, Capacity: &s}
+	c.RatePerS, c.LowPerS, c.HighPerS = resulttest.Ptr(rate), resulttest.Ptr(0.97*rate), resulttest.Ptr(1.03*rate)
+	return result.Result{Dir: s.Run.ID, Capacity: &s}
 }
 
-func besideText(t *testing.T, results ...Result) string {
+func besideText(t *testing.T, results ...result.Result) string {
 	t.Helper()
 	var out bytes.Buffer
 	require.NoError(t, document.Text(&out, SideBySide(results...)))
@@ -55,16 +57,16 @@ func TestSideBySide_SaysWhatAnotherAppHostAdds(t *testing.T) {
 // Hosts are one line of machines with the same work, or none.
 func TestSideBySide_DrawsNoLineThroughUnlikeSystems(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*Result){
-		"store":      func(r *Result) { r.Capacity.Run.Store.Driver = "mysql" },
-		"durability": func(r *Result) { r.Capacity.Run.Store.Durability = "D0" },
-		"saga":       func(r *Result) { r.Capacity.Run.Scenario.Steps = 7 },
-		"promise":    func(r *Result) { r.Capacity.Capacity.SLO.Errors = 0.5 },
-		"no edge":    func(r *Result) { r.Capacity.Capacity.RatePerS = nil },
-		"a run": func(r *Result) {
-			s := closedRun()
+	for name, change := range map[string]func(*result.Result){
+		"store":      func(r *result.Result) { r.Capacity.Run.Store.Driver = "mysql" },
+		"durability": func(r *result.Result) { r.Capacity.Run.Store.Durability = "D0" },
+		"saga":       func(r *result.Result) { r.Capacity.Run.Scenario.Steps = 7 },
+		"promise":    func(r *result.Result) { r.Capacity.Capacity.SLO.Errors = 0.5 },
+		"no edge":    func(r *result.Result) { r.Capacity.Capacity.RatePerS = nil },
+		"a run": func(r *result.Result) {
+			s := resulttest.ClosedRun()
 			s.Run.Store, s.Run.AppHosts = r.Capacity.Run.Store, 2
-			*r = Result{Run: &s}
+			*r = result.Result{Run: &s}
 		},
 	} {
 		other := onHostsOf(t, 2, 18_000)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"sagabench/bench/internal/result"
 	"sagabench/internal/document"
 	"sagabench/internal/format"
 )
@@ -15,7 +16,7 @@ const apart = 0.1
 
 // samples are a measurement each for some rates that the system could follow, the
 // highest included. Of a rate that was measured more than once it is the last.
-func (c search) samples() (names []string, chosen []Measured) {
+func (c search) samples() (names []string, chosen []result.Measured) {
 	for _, m := range slices.Backward(c.ByRate()) {
 		if m.Load.Overloaded() || !m.Validity.Valid {
 			continue
@@ -34,7 +35,7 @@ func (c search) samples() (names []string, chosen []Measured) {
 // costPart is what a saga costs at some rates: batches fill as the rate rises.
 func (c search) costPart() *document.Part {
 	names, chosen := c.samples()
-	var costs []Cost
+	var costs []result.Cost
 	for _, m := range chosen {
 		costs = append(costs, m.CostPerSaga)
 	}
@@ -44,15 +45,15 @@ func (c search) costPart() *document.Part {
 	}
 	last := costs[len(costs)-1]
 	var said []string
-	for _, who := range Spenders() {
+	for _, who := range result.Spenders() {
 		if us := who.Of(last); us != nil {
 			said = append(said, who.Name+" "+format.Number(*us))
 		}
 	}
 	chart.Summary = fmt.Sprintf("CPU per saga in µs, by who spends it, at some rates; at %s: %s.", names[len(names)-1], strings.Join(said, ", "))
 	table := document.Table{Corner: "offered"}
-	for _, item := range CostFields() {
-		if !slices.ContainsFunc(costs, func(c Cost) bool { return item.Of(c) != nil }) {
+	for _, item := range result.CostFields() {
+		if !slices.ContainsFunc(costs, func(c result.Cost) bool { return item.Of(c) != nil }) {
 			continue
 		}
 		table.Columns = append(table.Columns, strings.TrimSpace(item.Name+","+item.Unit))
@@ -62,8 +63,8 @@ func (c search) costPart() *document.Part {
 	}
 	for i, c := range costs {
 		r := document.Row{Name: names[i]}
-		for _, item := range CostFields() {
-			if slices.ContainsFunc(costs, func(c Cost) bool { return item.Of(c) != nil }) {
+		for _, item := range result.CostFields() {
+			if slices.ContainsFunc(costs, func(c result.Cost) bool { return item.Of(c) != nil }) {
 				r.Cells = append(r.Cells, format.Optional(item.Of(c), format.Number))
 			}
 		}
@@ -79,7 +80,7 @@ func (c search) resourcesPart() *document.Part {
 	for _, name := range names {
 		table.Rows = append(table.Rows, document.Row{Name: name})
 	}
-	for _, item := range ResourceFields() {
+	for _, item := range result.ResourceFields() {
 		cells, known := make([]string, len(chosen)), false
 		for i, m := range chosen {
 			cells[i] = item.Text(m.Resources)

@@ -6,16 +6,17 @@ import (
 	"math"
 	"strings"
 
+	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/usl"
 	"sagabench/internal/document"
 	"sagabench/internal/format"
 )
 
 // search renders the parts of a search for the capacity.
-type search struct{ Capacity }
+type search struct{ result.Capacity }
 
 // capacityDocument is the result as it is shown.
-func capacityDocument(s CapacitySummary, dir string) document.Document {
+func capacityDocument(s result.CapacitySummary, dir string) document.Document {
 	c := search{s.Capacity}
 	d := document.Document{
 		Title:    s.Run.ID,
@@ -49,7 +50,7 @@ func capacityDocument(s CapacitySummary, dir string) document.Document {
 	return d
 }
 
-func (c search) headline(s Store) string {
+func (c search) headline(s result.Store) string {
 	where := "on " + cmp.Or(s.Driver, "an unknown store")
 	if d := durability(s); d != "" {
 		where += " (" + d + ")"
@@ -89,7 +90,7 @@ func (c search) latencyPart() *document.Part {
 		return nil
 	}
 	chart := document.Chart{X: document.Axis{Label: "offered, sagas/s"}, Y: document.Axis{Label: "ms"}}
-	series := func(name string, of func(Measured) *float64) {
+	series := func(name string, of func(result.Measured) *float64) {
 		s := document.Series{Name: name, Dots: true}
 		for _, m := range steps {
 			if ms := of(m); ms != nil {
@@ -100,7 +101,7 @@ func (c search) latencyPart() *document.Part {
 			chart.Series = append(chart.Series, s)
 		}
 	}
-	series("p50", func(m Measured) *float64 { return m.LatencyMS.P50 })
+	series("p50", func(m result.Measured) *float64 { return m.LatencyMS.P50 })
 	table := document.Table{Corner: "offered, sagas/s", Columns: []string{"achieved", "p50"}}
 	for _, g := range c.SLO.Latencies {
 		for _, judged := range []struct {
@@ -111,7 +112,7 @@ func (c search) latencyPart() *document.Part {
 			{"kept", func(k *bool) bool { return k != nil && *k }},
 			{"not judged", func(k *bool) bool { return k == nil }},
 		} {
-			series(g.Name()+", "+judged.name, func(m Measured) *float64 {
+			series(g.Name()+", "+judged.name, func(m result.Measured) *float64 {
 				if !judged.is(m.Kept) {
 					return nil
 				}
@@ -143,7 +144,7 @@ func (c search) latencyPart() *document.Part {
 }
 
 // outcome says what became of the service level.
-func stepOutcome(m Measured) string {
+func stepOutcome(m result.Measured) string {
 	switch {
 	case !m.Validity.Valid:
 		kind, _, _ := strings.Cut(m.Why, ":") // its numbers would be most of the table
@@ -198,7 +199,7 @@ func (c search) scalingPart() *document.Part {
 // LawPart is throughput over a number of something, with the law that was fitted to
 // the points; point i is of measurement i. over is how "the number" goes on in a sentence.
 // It is nil without a point.
-func LawPart(of, over string, points []usl.Point, measured []Measured, fit *usl.Fit, noFit string) *document.Part {
+func LawPart(of, over string, points []usl.Point, measured []result.Measured, fit *usl.Fit, noFit string) *document.Part {
 	if len(points) == 0 {
 		return nil
 	}

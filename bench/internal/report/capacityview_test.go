@@ -11,25 +11,27 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/result/resulttest"
 	"sagabench/bench/internal/usl"
 	"sagabench/internal/document"
 )
 
 // capacityRun found 9,800 sagas/s on a Redis.
-func capacityRun(t *testing.T) CapacitySummary {
+func capacityRun(t *testing.T) result.CapacitySummary {
 	t.Helper()
-	run := openRun()
-	c := Capacity{
-		SLO:      SLO{Latencies: []LatencyGoal{{Percentile: 99, MS: 20}}, Errors: 0.001},
-		RatePerS: ptr(9800.0), LowPerS: ptr(9600.0), HighPerS: ptr(10_100.0),
-		Limit: Limit{Resource: "store CPU", Share: ptr(0.97), Evidence: "the store keeps 97.0% of its one core busy at 9,800/s"},
+	run := resulttest.OpenRun()
+	c := result.Capacity{
+		SLO:      result.SLO{Latencies: []result.LatencyGoal{{Percentile: 99, MS: 20}}, Errors: 0.001},
+		RatePerS: resulttest.Ptr(9800.0), LowPerS: resulttest.Ptr(9600.0), HighPerS: resulttest.Ptr(10_100.0),
+		Limit: result.Limit{Resource: "store CPU", Share: resulttest.Ptr(0.97), Evidence: "the store keeps 97.0% of its one core busy at 9,800/s"},
 	}
 	step := func(rate, p50, p99 float64, kept bool, why string) {
-		m := Measured{
-			DurationS: 10, Load: Load{Mode: Open, InFlight: 1000, OfferedPerS: ptr(rate), AchievedPerS: rate, Requests: int64(10 * rate)},
-			LatencyMS: Latency{P50: ptr(p50), P99: ptr(p99)}, Kept: ptr(kept), Why: why, Validity: Validity{Valid: true},
-			CostPerSaga: Cost{LoadCPUUS: ptr(30.0), AppCPUUS: ptr(60 - rate/400), StoreCPUUS: ptr(20 - rate/1000), StoreBytesIn: ptr(441.0), StoreFsyncs: nil},
-			Resources:   Resources{AppCores: ptr(rate / 20_000), StoreCores: ptr(rate / 10_100), BusiestCore: ptr(rate / 10_500)},
+		m := result.Measured{
+			DurationS: 10, Load: result.Load{Mode: result.Open, InFlight: 1000, OfferedPerS: resulttest.Ptr(rate), AchievedPerS: rate, Requests: int64(10 * rate)},
+			LatencyMS: result.Latency{P50: resulttest.Ptr(p50), P99: resulttest.Ptr(p99)}, Kept: resulttest.Ptr(kept), Why: why, Validity: result.Validity{Valid: true},
+			CostPerSaga: result.Cost{LoadCPUUS: resulttest.Ptr(30.0), AppCPUUS: resulttest.Ptr(60 - rate/400), StoreCPUUS: resulttest.Ptr(20 - rate/1000), StoreBytesIn: resulttest.Ptr(441.0), StoreFsyncs: nil},
+			Resources:   result.Resources{AppCores: resulttest.Ptr(rate / 20_000), StoreCores: resulttest.Ptr(rate / 10_100), BusiestCore: resulttest.Ptr(rate / 10_500)},
 		}
 		c.Steps = append(c.Steps, m)
 	}
@@ -47,15 +49,15 @@ func capacityRun(t *testing.T) CapacitySummary {
 		f := float64(n)
 		x := 900 * f / (1 + 0.04*(f-1) + 0.00004*f*(f-1)) * (1 + 0.02*float64(i%3-1))
 		points = append(points, usl.Point{N: f, X: x})
-		c.Scaling = append(c.Scaling, Measured{Load: Load{Mode: Closed, InFlight: n, AchievedPerS: x}, LatencyMS: Latency{P50: ptr(1.5), P99: ptr(9.0)}})
+		c.Scaling = append(c.Scaling, result.Measured{Load: result.Load{Mode: result.Closed, InFlight: n, AchievedPerS: x}, LatencyMS: result.Latency{P50: resulttest.Ptr(1.5), P99: resulttest.Ptr(9.0)}})
 	}
 	fit, err := usl.FitPoints(points, 1)
 	require.NoError(t, err)
 	c.Fit = &fit
 	run.Run.Command = "bench capacity redis --slo p99=20ms,errors=0.1%"
-	return CapacitySummary{
-		Schema: Schema, Run: run.Run, Check: closedRun().Check, Environment: run.Environment,
-		Validity: Validity{Valid: true, Warnings: []string{"shared host: relative only"}}, Capacity: c,
+	return result.CapacitySummary{
+		Schema: result.Schema, Run: run.Run, Check: resulttest.ClosedRun().Check, Environment: run.Environment,
+		Validity: result.Validity{Valid: true, Warnings: []string{"shared host: relative only"}}, Capacity: c,
 	}
 }
 
@@ -63,35 +65,35 @@ func TestCapacityDocument_Golden(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	require.NoError(t, document.Text(&out, capacityDocument(capacityRun(t), "results/c")))
-	golden(t, "capacity.txt", out.Bytes())
+	resulttest.Golden(t, "capacity.txt", out.Bytes())
 }
 
 func TestCapacityDocument_SaysWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		change func(*Capacity)
+		change func(*result.Capacity)
 		want   []string
 	}{
 		"an edge": {
-			func(*Capacity) {},
+			func(*result.Capacity) {},
 			[]string{
 				"9,800 sagas/s on redis (D2: about the last second at risk) at p99 ≤ 20 ms, limited by store CPU",
 				"With 95% confidence the highest rate that keeps it is from 9,600 to 10,100 sagas/s.",
 			},
 		},
 		"no edge": {
-			func(c *Capacity) { c.HighPerS, c.Limit = nil, Limit{} },
+			func(c *result.Capacity) { c.HighPerS, c.Limit = nil, result.Limit{} },
 			[]string{"at least 9,800 sagas/s on redis (D2: about the last second at risk) at p99 ≤ 20 ms\n", "It was kept at the highest rate that was tried."},
 		},
 		"never": {
-			func(c *Capacity) { c.RatePerS, c.LowPerS, c.HighPerS = nil, nil, ptr(1000.0) },
+			func(c *result.Capacity) { c.RatePerS, c.LowPerS, c.HighPerS = nil, nil, resulttest.Ptr(1000.0) },
 			[]string{"no rate that was tried on redis", "keeps p99 ≤ 20 ms", "not kept at 1,000 sagas/s, nor above"},
 		},
 		"no fit": {
-			func(c *Capacity) { c.Fit, c.NoFit = nil, "4 points are too few" },
+			func(c *result.Capacity) { c.Fit, c.NoFit = nil, "4 points are too few" },
 			[]string{"No law was fitted: 4 points are too few."},
 		},
-		"nothing": {func(c *Capacity) { *c = Capacity{} }, []string{"no rate that was tried"}},
+		"nothing": {func(c *result.Capacity) { *c = result.Capacity{} }, []string{"no rate that was tried"}},
 	} {
 		s := capacityRun(t)
 		c.change(&s.Capacity)
@@ -118,55 +120,37 @@ func TestCapacityDocument_DoesNotExtrapolate(t *testing.T) {
 func TestReadResult_OfASearch(t *testing.T) {
 	t.Parallel()
 	dir, want := t.TempDir(), capacityRun(t)
-	require.NoError(t, WriteFile(dir, FileSummary, func(w io.Writer) error { return Encode(w, want) }))
+	require.NoError(t, result.WriteFile(dir, result.FileSummary, func(w io.Writer) error { return result.Encode(w, want) }))
 	require.NoError(t, WritePages(dir, capacityDocument(want, "")))
-	r, err := ReadResult(dir)
+	r, err := result.ReadResult(dir)
 	require.NoError(t, err)
 	require.Nil(t, r.Run)
 	require.Equal(t, want.Capacity, r.Capacity.Capacity)
 	require.Equal(t, capacityDocument(want, dir), Document(r))
-	page, err := os.ReadFile(filepath.Join(dir, FilePage))
+	page, err := os.ReadFile(filepath.Join(dir, result.FilePage))
 	require.NoError(t, err)
 	require.Equal(t, 3, strings.Count(string(page), "<svg"), "latency, throughput, cost")
-	require.FileExists(t, filepath.Join(dir, FileMarkdown))
-	_, _, err = Read(dir)
+	require.FileExists(t, filepath.Join(dir, result.FileMarkdown))
+	_, _, err = result.Read(dir)
 	require.ErrorContains(t, err, "not the result of one run")
-}
-
-func TestReadResult_SaysWhatIsNone(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	_, err := ReadResult(dir)
-	require.ErrorIs(t, err, ErrNoResult)
-	require.ErrorIs(t, err, os.ErrNotExist)
-	for content, want := range map[string]string{
-		`{"schema": 1, "lua": {}}`:  ErrNoResult.Error(),
-		`{"schema": 2, "load": {}}`: "schema 2",
-		`{`:                         "unexpected end",
-		`{"schema": 1, "load": 7}`:  "cannot unmarshal",
-	} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, FileSummary), []byte(content), 0o644))
-		_, err := ReadResult(dir)
-		require.ErrorContains(t, err, want)
-	}
 }
 
 func TestSideBySide_Golden(t *testing.T) {
 	t.Parallel()
-	rec, err := ReadHistogramLog(strings.NewReader(sampleLog(t)))
+	rec, err := result.ReadHistogramLog(strings.NewReader(resulttest.SampleLog(t)))
 	require.NoError(t, err)
-	one, two, c := closedRun(), openRun(), capacityRun(t)
-	d := SideBySide(Result{Dir: "results/a", Run: &one, Recording: rec}, Result{Dir: "results/b/", Run: &two}, Result{Dir: "results/c", Capacity: &c})
+	one, two, c := resulttest.ClosedRun(), resulttest.OpenRun(), capacityRun(t)
+	d := SideBySide(result.Result{Dir: "results/a", Run: &one, Recording: rec}, result.Result{Dir: "results/b/", Run: &two}, result.Result{Dir: "results/c", Capacity: &c})
 	var out bytes.Buffer
 	require.NoError(t, document.Text(&out, d))
-	golden(t, "beside.txt", out.Bytes())
+	resulttest.Golden(t, "beside.txt", out.Bytes())
 	require.NoError(t, document.HTML(&out, d))
 }
 
 func TestSideBySide_OfTheLikeHasNothingToSay(t *testing.T) {
 	t.Parallel()
-	one := closedRun()
-	d := SideBySide(Result{Dir: "x/1", Run: &one}, Result{Dir: "y/1", Run: &one})
+	one := resulttest.ClosedRun()
+	d := SideBySide(result.Result{Dir: "x/1", Run: &one}, result.Result{Dir: "y/1", Run: &one})
 	require.Equal(t, []string{"One of each shows no difference: that takes repeats, made in turns."}, d.Lead)
 	require.Empty(t, d.Verdict)
 	require.Equal(t, []string{"1: x/1", "2: y/1"}, d.Parts[0].Table.Columns)
@@ -178,11 +162,11 @@ func TestSideBySide_OfTheLikeHasNothingToSay(t *testing.T) {
 func TestSideBySide_ShowsHowTheRateGrowsWithAppHosts(t *testing.T) {
 	t.Parallel()
 	text := func(hosts ...int) string {
-		var results []Result
+		var results []result.Result
 		for _, n := range hosts {
-			s := closedRun()
+			s := resulttest.ClosedRun()
 			s.Run.AppHosts, s.Load.AchievedPerS = n, 1000*float64(n)/(1+0.1*float64(n-1))
-			results = append(results, Result{Dir: fmt.Sprintf("hosts-%d", n), Run: &s})
+			results = append(results, result.Result{Dir: fmt.Sprintf("hosts-%d", n), Run: &s})
 		}
 		var out bytes.Buffer
 		require.NoError(t, document.Text(&out, SideBySide(results...)))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"sagabench/bench/internal/result"
 	"sagabench/internal/document"
 	"sagabench/internal/format"
 )
@@ -20,7 +21,7 @@ type curve struct {
 
 // percentilePart is latency over percentile, from the due time and from the send;
 // nil: there are too few samples.
-func percentilePart(rec Recording) *document.Part {
+func percentilePart(rec result.Recording) *document.Part {
 	if !enough(rec.Latency) {
 		return nil
 	}
@@ -31,7 +32,9 @@ func percentilePart(rec Recording) *document.Part {
 }
 
 // enough samples for a curve.
-func enough(h *hdrhistogram.Histogram) bool { return h != nil && h.TotalCount() >= SamplesFor(10) }
+func enough(h *hdrhistogram.Histogram) bool {
+	return h != nil && h.TotalCount() >= result.SamplesFor(10)
+}
 
 // percentilesOf draws each curve as far as its samples reach.
 func percentilesOf(curves []curve) *document.Part {
@@ -84,7 +87,7 @@ func percentilesOf(curves []curve) *document.Part {
 }
 
 // nines is how far the samples reach, as percentile 1-10^-nines.
-func (c curve) nines() float64 { return math.Log10(float64(c.h.TotalCount()) / SamplesBeyond) }
+func (c curve) nines() float64 { return math.Log10(float64(c.h.TotalCount()) / result.SamplesBeyond) }
 
 // atNines is the latency in ms at the percentile 1-10^-nines.
 func atNines(h *hdrhistogram.Histogram, nines float64) float64 {
@@ -94,15 +97,15 @@ func atNines(h *hdrhistogram.Histogram, nines float64) float64 {
 // column is a value over time.
 type column struct {
 	name string
-	of   func(Moment) *float64
+	of   func(result.Moment) *float64
 }
 
 // timelinePart is the course of the run; nil: it is not known. A result that was
 // written without it has at least what its histogram log tells.
-func timelinePart(s Summary, rec Recording) *document.Part {
+func timelinePart(s result.Summary, rec result.Recording) *document.Part {
 	line := s.Timeline
 	if len(line) == 0 {
-		line = TimelineOf(rec.Intervals, nil)
+		line = result.TimelineOf(rec.Intervals, nil)
 	}
 	if len(line) < 2 {
 		return nil
@@ -116,17 +119,17 @@ func timelinePart(s Summary, rec Recording) *document.Part {
 		what, unit string
 		columns    []column
 	}{
-		{"Sagas acknowledged per second", "sagas/s", []column{{"sagas/s", func(m Moment) *float64 { return m.SagasPerS }}}},
+		{"Sagas acknowledged per second", "sagas/s", []column{{"sagas/s", func(m result.Moment) *float64 { return m.SagasPerS }}}},
 		{"Latency", "ms", []column{
-			{"p99", func(m Moment) *float64 { return m.P99MS }},
-			{"p50", func(m Moment) *float64 { return m.P50MS }},
+			{"p99", func(m result.Moment) *float64 { return m.P99MS }},
+			{"p50", func(m result.Moment) *float64 { return m.P50MS }},
 		}},
 		{"Cores kept busy", "cores", []column{
-			{"load", func(m Moment) *float64 { return m.LoadCores }},
-			{"app", func(m Moment) *float64 { return m.AppCores }},
-			{"store", func(m Moment) *float64 { return m.StoreCores }},
+			{"load", func(m result.Moment) *float64 { return m.LoadCores }},
+			{"app", func(m result.Moment) *float64 { return m.AppCores }},
+			{"store", func(m result.Moment) *float64 { return m.StoreCores }},
 		}},
-		{"Changes written by one call of the store", "changes", []column{{"batch", func(m Moment) *float64 { return m.Batch }}}},
+		{"Changes written by one call of the store", "changes", []column{{"batch", func(m result.Moment) *float64 { return m.Batch }}}},
 	} {
 		chart := document.Chart{X: document.Axis{Label: "time, s"}, Y: document.Axis{Label: c.unit}}
 		for _, one := range c.columns {
@@ -176,9 +179,9 @@ func ranges(series []document.Series) string {
 
 // splitChart has a bar of CPU per saga for each cost, split by who spends it; nil:
 // nothing is known. What is not known of one of them is missing in its bar.
-func splitChart(names []string, costs []Cost) *document.Chart {
+func splitChart(names []string, costs []result.Cost) *document.Chart {
 	chart := &document.Chart{X: document.Axis{Label: "CPU per saga, µs"}, Bars: names}
-	for _, who := range Spenders() {
+	for _, who := range result.Spenders() {
 		layer, known := document.Series{Name: who.Name}, false
 		for _, c := range costs {
 			us := who.Of(c)
@@ -200,15 +203,15 @@ func splitChart(names []string, costs []Cost) *document.Chart {
 }
 
 // splitChart is that of one run.
-func runSplitChart(s Summary) *document.Chart {
-	chart := splitChart([]string{cmp.Or(s.Run.Store.Driver, "this run")}, []Cost{s.CostPerSaga})
+func runSplitChart(s result.Summary) *document.Chart {
+	chart := splitChart([]string{cmp.Or(s.Run.Store.Driver, "this run")}, []result.Cost{s.CostPerSaga})
 	if chart != nil {
 		chart.Summary = "CPU per saga in µs, by who spends it."
 	}
 	return chart
 }
 
-func splitPart(names []string, costs []Cost) *document.Part {
+func splitPart(names []string, costs []result.Cost) *document.Part {
 	chart := splitChart(names, costs)
 	if chart == nil {
 		return nil
@@ -217,7 +220,7 @@ func splitPart(names []string, costs []Cost) *document.Part {
 	var table document.Table
 	for i, c := range costs {
 		r, sum := document.Row{Name: names[i]}, 0.0
-		for _, who := range Spenders() {
+		for _, who := range result.Spenders() {
 			r.Cells = append(r.Cells, format.Optional(who.Of(c), format.Number))
 			if us := who.Of(c); us != nil {
 				sum += *us
@@ -226,7 +229,7 @@ func splitPart(names []string, costs []Cost) *document.Part {
 		table.Rows = append(table.Rows, document.Row{Name: r.Name, Cells: append(r.Cells, format.Number(sum))})
 		said = append(said, names[i]+" "+format.Number(sum))
 	}
-	for _, who := range Spenders() {
+	for _, who := range result.Spenders() {
 		table.Columns = append(table.Columns, who.Name)
 	}
 	table.Columns = append(table.Columns, "all")

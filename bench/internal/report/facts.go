@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"sagabench/bench/internal/result"
 	"sagabench/internal/document"
 	"sagabench/internal/format"
 )
@@ -15,16 +16,16 @@ type facts []document.Fact
 
 func (f *facts) add(name, value string) { *f = append(*f, document.Fact{Name: name, Value: value}) }
 
-func loadFacts(s Summary) (f facts) {
+func loadFacts(s result.Summary) (f facts) {
 	l := s.Load
-	if l.Mode == Open {
+	if l.Mode == result.Open {
 		f.add("open loop", fmt.Sprintf("%s/s offered, %s/s achieved, for %s s, at most %s in flight",
 			format.Optional(l.OfferedPerS, format.Number), format.Number(l.AchievedPerS), format.Number(s.Run.DurationS), format.Count(int64(l.InFlight))))
 		if l.Changes() || l.Arrival == "poisson" {
 			f.add("", fmt.Sprintf("%s, %s arrivals", l.Profile, l.Arrival))
 		}
 		f.add("late, dropped", fmt.Sprintf("%s sent over %d ms late, %s never sent",
-			format.Optional(l.Late, format.Count), LateAfter.Milliseconds(), format.Optional(l.Dropped, format.Count, format.Number)))
+			format.Optional(l.Late, format.Count), result.LateAfter.Milliseconds(), format.Optional(l.Dropped, format.Count)))
 	} else {
 		f.add("closed loop", fmt.Sprintf("%s kept in flight for %s s", format.Plural(int64(l.InFlight), "request"), format.Number(s.Run.DurationS)))
 	}
@@ -36,9 +37,9 @@ func loadFacts(s Summary) (f facts) {
 	return f
 }
 
-func costFacts(c Cost) (f facts) {
+func costFacts(c result.Cost) (f facts) {
 	var missing []string
-	for _, item := range CostFields() {
+	for _, item := range result.CostFields() {
 		if x := item.Of(c); x != nil {
 			f.add(item.Name, format.Number(*x)+item.Unit)
 		} else {
@@ -51,13 +52,13 @@ func costFacts(c Cost) (f facts) {
 	return f
 }
 
-func checkFacts(c Check) (f facts) {
+func checkFacts(c result.Check) (f facts) {
 	if c.Lost == nil {
 		f.add("acknowledged", format.Count(c.Acknowledged))
 		f.add("audit", "not done")
 		return f
 	}
-	for _, item := range CheckFields() {
+	for _, item := range result.CheckFields() {
 		f.add(item.Name, format.Optional(item.Of(c), format.Count))
 	}
 	if c.Expired > 0 {
@@ -69,21 +70,21 @@ func checkFacts(c Check) (f facts) {
 	return f
 }
 
-func environmentFacts(r Run, e Environment) (f facts) {
+func environmentFacts(r result.Run, e result.Environment) (f facts) {
 	f.add("machine", e.Machine())
 	f.add("software", e.Kernel+", "+e.Go)
 	f.add("topology", r.Topology)
 	f.add("store", cmp.Or(strings.TrimSpace(r.Store.Driver+" "+r.Store.Version), "unknown"))
 	if len(e.Versions) > 0 {
-		f.add("versions", Pairs(e.Versions, " "))
+		f.add("versions", result.Pairs(e.Versions, " "))
 	}
 	if len(r.Store.Settings) > 0 {
-		f.add("store settings", Pairs(r.Store.Settings, "="))
+		f.add("store settings", result.Pairs(r.Store.Settings, "="))
 	}
 	return f
 }
 
-func runFacts(r Run, dir string) (f facts) {
+func runFacts(r result.Run, dir string) (f facts) {
 	f.add("id", r.ID)
 	f.add("started", r.Started.UTC().Format(time.RFC3339))
 	if r.Commit != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"sagabench/bench/internal/result"
 	"sagabench/internal/document"
 	"sagabench/internal/format"
 	"sagabench/store"
@@ -14,7 +15,7 @@ import (
 
 // runDocument is the result of one run as it is shown. rec may be empty, and the curve of its
 // percentiles is left out.
-func runDocument(s Summary, rec Recording, dir string) document.Document {
+func runDocument(s result.Summary, rec result.Recording, dir string) document.Document {
 	d := document.Document{
 		Title:    s.Run.ID,
 		Verdict:  s.Validity.Verdict(),
@@ -41,7 +42,7 @@ func runDocument(s Summary, rec Recording, dir string) document.Document {
 	return d
 }
 
-func warningsPart(v Validity) *document.Part {
+func warningsPart(v result.Validity) *document.Part {
 	if len(v.Warnings) == 0 {
 		return nil
 	}
@@ -49,7 +50,7 @@ func warningsPart(v Validity) *document.Part {
 }
 
 // headline is the result in one line.
-func headline(s Summary) string {
+func headline(s result.Summary) string {
 	var line strings.Builder
 	fmt.Fprintf(&line, "%s sagas/s on %s", format.Number(s.Load.AchievedPerS), cmp.Or(s.Run.Store.Driver, "an unknown store"))
 	if d := durability(s.Run.Store); d != "" {
@@ -71,7 +72,7 @@ func headline(s Summary) string {
 	return line.String()
 }
 
-func durability(s Store) string {
+func durability(s result.Store) string {
 	for d := store.D0; d <= store.D4; d++ {
 		if d.String() == s.Durability {
 			return s.Durability + ": " + store.Settings{Durability: d, Values: s.Settings}.Meaning()
@@ -80,7 +81,7 @@ func durability(s Store) string {
 	return s.Durability
 }
 
-func outcome(c Check) string {
+func outcome(c result.Check) string {
 	acknowledged := format.Plural(c.Acknowledged, "saga") + " acknowledged, warm-up included"
 	if c.Lost == nil {
 		return acknowledged + "; the store was not audited"
@@ -99,19 +100,19 @@ func outcome(c Check) string {
 	return acknowledged + "; " + strings.ToUpper(strings.Join(bad, ", "))
 }
 
-func latencyTable(s Summary) document.Table {
+func latencyTable(s result.Summary) document.Table {
 	var t document.Table
-	for _, p := range LatencyFields() {
+	for _, p := range result.LatencyFields() {
 		t.Columns = append(t.Columns, p.Name)
 	}
-	add := func(name string, l Latency) {
+	add := func(name string, l result.Latency) {
 		r := document.Row{Name: name}
-		for _, p := range LatencyFields() {
+		for _, p := range result.LatencyFields() {
 			r.Cells = append(r.Cells, format.Optional(p.Of(l), format.Number))
 		}
 		t.Rows = append(t.Rows, r)
 	}
-	if s.Load.Mode == Open {
+	if s.Load.Mode == result.Open {
 		add("from the due time", s.LatencyMS)
 	}
 	add("from the send", s.ServiceMS)
@@ -119,7 +120,7 @@ func latencyTable(s Summary) document.Table {
 }
 
 // Document lays out the result of a run or of a search for the capacity.
-func Document(r Result) document.Document {
+func Document(r result.Result) document.Document {
 	if r.Capacity != nil {
 		return capacityDocument(*r.Capacity, r.Dir)
 	}
@@ -128,8 +129,8 @@ func Document(r Result) document.Document {
 
 // Write puts summary.json, latency.hgrm, report.html and report.md of a run into the
 // directory. Without latency.hlog there is no latency.hgrm and no percentile curve.
-func Write(dir string, s Summary) error {
-	rec, err := writeSummary(dir, s)
+func WriteRun(dir string, s result.Summary) error {
+	rec, err := result.Write(dir, s)
 	if err != nil {
 		return err
 	}
@@ -139,6 +140,6 @@ func Write(dir string, s Summary) error {
 // WritePages puts report.html and report.md into the directory.
 func WritePages(dir string, d document.Document) error {
 	return errors.Join(
-		WriteFile(dir, FilePage, func(w io.Writer) error { return document.HTML(w, d) }),
-		WriteFile(dir, FileMarkdown, func(w io.Writer) error { return document.Markdown(w, d) }))
+		result.WriteFile(dir, result.FilePage, func(w io.Writer) error { return document.HTML(w, d) }),
+		result.WriteFile(dir, result.FileMarkdown, func(w io.Writer) error { return document.Markdown(w, d) }))
 }

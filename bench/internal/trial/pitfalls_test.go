@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/load"
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/server"
 	"sagabench/bench/internal/simserver"
 	"sagabench/deploy/lab"
@@ -55,7 +55,7 @@ func acknowledge(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(w, `{"dtm_result":"SUCCESS","gid":"%s"}`, rand.Text())
 }
 
-func judged(ctx context.Context, t testing.TB, cfg Config, url string, target *open.Target) report.Summary {
+func judged(ctx context.Context, t testing.TB, cfg Config, url string, target *open.Target) result.Summary {
 	t.Helper()
 	s, err := Run(ctx, cfg, Running([]string{url}, target))
 	require.NoError(t, err)
@@ -64,12 +64,12 @@ func judged(ctx context.Context, t testing.TB, cfg Config, url string, target *o
 
 // requireWarning wants a warning that begins so. Whether such a result is valid is
 // not said: a busy machine may make the load generator late besides.
-func requireWarning(t testing.TB, s report.Summary, warning string) {
+func requireWarning(t testing.TB, s result.Summary, warning string) {
 	t.Helper()
 	require.Contains(t, "\n"+strings.Join(s.Validity.Warnings, "\n"), "\n"+warning)
 }
 
-func requireInvalid(t testing.TB, s report.Summary, warning string) {
+func requireInvalid(t testing.TB, s result.Summary, warning string) {
 	t.Helper()
 	requireWarning(t, s, warning)
 	require.False(t, s.Validity.Valid)
@@ -183,7 +183,7 @@ func TestRun_IsInvalidWhenTheGeneratorIsTheLimit(t *testing.T) {
 	var stderr strings.Builder
 	generator.Stderr = &stderr
 	require.NoError(t, generator.Run(), stderr.String())
-	var s report.Summary
+	var s result.Summary
 	require.NoError(t, json.Unmarshal([]byte(stderr.String()), &s.Validity), stderr.String())
 	requireInvalid(t, s, "late load generator: ")
 }

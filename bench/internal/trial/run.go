@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/deploy/lab"
 	"sagabench/store/open"
 )
@@ -33,7 +33,7 @@ const (
 )
 
 // Run drives the servers once, and audits the store if it is known.
-func Run(ctx context.Context, cfg Config, servers Servers) (report.Summary, error) {
+func Run(ctx context.Context, cfg Config, servers Servers) (result.Summary, error) {
 	var m measurement
 	t := servers.trial(cfg)
 	defer t.close()
@@ -73,7 +73,7 @@ func (t *trial) start(ctx context.Context, child Child, drive func(context.Conte
 			return err
 		}
 	}
-	if err := report.MakeDir(t.cfg.Dir); err != nil {
+	if err := result.MakeDir(t.cfg.Dir); err != nil {
 		return err
 	}
 	t.made = true
@@ -100,7 +100,7 @@ func (t *trial) close() {
 // withServer drives a child from its start to its end.
 func (t *trial) withServer(ctx context.Context, child Child, drive func(context.Context) error) (err error) {
 	t.status("starting the bench server")
-	logFile, err := report.Create(t.cfg.Dir, "server.log")
+	logFile, err := result.Create(t.cfg.Dir, "server.log")
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/store/open"
 )
 
@@ -43,7 +43,7 @@ func (t *trial) attach(ctx context.Context, urls []string, drive func(context.Co
 			return err
 		}
 	}
-	if err := report.MakeDir(t.cfg.Dir); err != nil {
+	if err := result.MakeDir(t.cfg.Dir); err != nil {
 		return err
 	}
 	t.made = true

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"sagabench/bench/internal/load"
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/validity"
 )
 
 // Measure makes one measurement of a sweep. Its error says that the sweep cannot go
 // on, or that nothing was measured; what was until then is in the result all the
 // same.
-type Measure func(ctx context.Context, shape load.Config) (report.Measured, error)
+type Measure func(ctx context.Context, shape load.Config) (result.Measured, error)
 
 // Sweep has the servers measured many times, with the same sagas in other rates or
 // numbers in flight. The store is audited once, at the end: it goes on filling from
@@ -24,14 +25,14 @@ type Measure func(ctx context.Context, shape load.Config) (report.Measured, erro
 // The summary has what all of them have in common; what each gave is the sweep's
 // to keep. When the sweep ends with an error, the summary says that it is
 // incomplete, and there is none when nothing was measured.
-func Sweep(ctx context.Context, cfg Config, servers Servers, sweep func(context.Context, Measure) error) (report.Summary, error) {
+func Sweep(ctx context.Context, cfg Config, servers Servers, sweep func(context.Context, Measure) error) (result.Summary, error) {
 	t := servers.trial(cfg)
 	defer t.close()
 	s := &series{trial: t}
 	err := t.serve(ctx, func(ctx context.Context) error { return sweep(ctx, s.measure) })
 	if s.measured == 0 && err != nil {
 		t.discard(ctx)
-		return report.Summary{}, err
+		return result.Summary{}, err
 	}
 	return s.finish(context.WithoutCancel(ctx), err), nil
 }
@@ -50,13 +51,13 @@ type series struct {
 	elapsed         time.Duration // to the end of the last one
 }
 
-func (s *series) measure(ctx context.Context, shape load.Config) (report.Measured, error) {
+func (s *series) measure(ctx context.Context, shape load.Config) (result.Measured, error) {
 	s.tried++
 	dir := filepath.Join(s.cfg.Dir, stepsDir, fmt.Sprintf("%02d", s.tried))
 	shape.Dir = dir
 	began := time.Now()
 	m, err := s.trial.measure(ctx, shape)
-	if _, missing := os.Stat(filepath.Join(dir, report.FileAcknowledged)); missing == nil {
+	if _, missing := os.Stat(filepath.Join(dir, result.FileAcknowledged)); missing == nil {
 		s.dirs = append(s.dirs, dir)
 		s.acknowledged += m.load.Acknowledged // those of a warm-up too, if that was all there was
 	}
@@ -68,23 +69,23 @@ func (s *series) measure(ctx context.Context, shape load.Config) (report.Measure
 		err = errors.New("nothing was measured")
 	}
 	if m.load.Elapsed == 0 {
-		return report.Measured{}, err
+		return result.Measured{}, err
 	}
 	s.measured++
 	s.elapsed = time.Since(s.started)
 	s.requests += m.load.Requests
 	s.errors += m.load.Errors
 	e := m.evidence(shape.Duration)
-	one := report.Measured{
+	one := result.Measured{
 		StartS:      began.Sub(s.started).Seconds(),
 		DurationS:   m.load.Elapsed.Seconds(),
 		Load:        m.load.Load(),
-		LatencyMS:   report.LatencyOf(m.load.Latency),
-		ServiceMS:   report.LatencyOf(m.load.Service),
+		LatencyMS:   result.LatencyOf(m.load.Latency),
+		ServiceMS:   result.LatencyOf(m.load.Service),
 		CostPerSaga: m.usage.PerSaga(m.load.Sagas()),
 		Resources:   e.Resources,
 	}
-	one.Validity = report.JudgeMeasured(one, e, s.shared)
+	one.Validity = validity.JudgeStep(one, e, s.shared)
 	return one, err
 }
 
@@ -101,11 +102,11 @@ func (s *series) gone(ctx context.Context, m measurement, err error) error {
 }
 
 // finish audits the store and judges what all measurements have in common.
-func (s *series) finish(ctx context.Context, ended error) report.Summary {
+func (s *series) finish(ctx context.Context, ended error) result.Summary {
 	summary := s.summary(ctx, s.elapsed)
 	summary.Load.Requests, summary.Load.Errors = s.requests, s.errors
 	summary.Check.Acknowledged = s.acknowledged
-	e := report.Evidence{Planned: s.elapsed}
+	e := validity.Evidence{Planned: s.elapsed}
 	if ended != nil {
 		e.Incomplete = ended.Error()
 		if errors.Is(ended, context.Canceled) {
@@ -116,10 +117,10 @@ func (s *series) finish(ctx context.Context, ended error) report.Summary {
 		e.Incomplete = s.died
 	}
 	s.audit(ctx, &summary, &e, s.dirs...)
-	summary.Validity = report.JudgeSweep(summary, e)
+	summary.Validity = validity.JudgeSweep(summary, e)
 	for _, dir := range s.dirs { // audited: they would be most of the result
-		os.Remove(filepath.Join(dir, report.FileAcknowledged))
-		os.Remove(filepath.Join(dir, report.FileResults))
+		os.Remove(filepath.Join(dir, result.FileAcknowledged))
+		os.Remove(filepath.Join(dir, result.FileResults))
 	}
 	return summary
 }

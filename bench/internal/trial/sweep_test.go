@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/load"
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/store/open"
 	"sagabench/store/pebblestore"
 )
@@ -49,13 +49,13 @@ func TestSwept_Server(t *testing.T) {
 	<-ctx.Done()
 }
 
-func swept(t *testing.T, sweep func(context.Context, Measure) error) (report.Summary, Config, error) {
+func swept(t *testing.T, sweep func(context.Context, Measure) error) (result.Summary, Config, error) {
 	t.Helper()
 	return sweptUntil(t.Context(), t, 0, sweep)
 }
 
 // sweptUntil is a sweep that ctx ends, or its server after so many sagas.
-func sweptUntil(ctx context.Context, t *testing.T, sagas int, sweep func(context.Context, Measure) error) (report.Summary, Config, error) {
+func sweptUntil(ctx context.Context, t *testing.T, sagas int, sweep func(context.Context, Measure) error) (result.Summary, Config, error) {
 	t.Helper()
 	cfg := pitfallConfig(t.TempDir())
 	target, err := open.Parse(open.Pebble, open.Config{Pebble: pebblestore.DefaultConfig()})
@@ -101,7 +101,7 @@ func TestSweep_AddsUpAndAuditsAllMeasurements(t *testing.T) {
 		files, err := os.ReadDir(filepath.Join(cfg.Dir, stepsDir, step))
 		require.NoError(t, err)
 		require.Len(t, files, 1)
-		require.Equal(t, report.FileHistogramLog, files[0].Name())
+		require.Equal(t, result.FileHistogramLog, files[0].Name())
 	}
 	require.NoDirExists(t, storeDir(cfg.Dir))
 }

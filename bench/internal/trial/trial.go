@@ -21,7 +21,9 @@ import (
 	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/probe"
 	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/server"
+	"sagabench/bench/internal/validity"
 	"sagabench/internal/filesystem"
 	"sagabench/internal/secret"
 	"sagabench/lua"
@@ -43,7 +45,7 @@ type Config struct {
 	StoreDir string          // its files, where they are known
 	Status   func(string)    // told what is being done; may be nil
 
-	Watch func(report.Moment) // told what was used in each second of a measured part; may be nil
+	Watch func(result.Moment) // told what was used in each second of a measured part; may be nil
 }
 
 // Servers are what is driven: those of [Own] or of [Running].
@@ -173,11 +175,11 @@ func (t *trial) storeServer() probe.Server {
 
 // end finishes a run that may have gone wrong: what was measured until then is kept,
 // and of a run that measured nothing, nothing.
-func (t *trial) end(ctx context.Context, m measurement, wrong error) (report.Summary, error) {
+func (t *trial) end(ctx context.Context, m measurement, wrong error) (result.Summary, error) {
 	if wrong != nil {
 		if m.load.Elapsed == 0 {
 			t.discard(ctx)
-			return report.Summary{}, wrong
+			return result.Summary{}, wrong
 		}
 		m.load.Incomplete = wrong.Error()
 	}
@@ -186,31 +188,31 @@ func (t *trial) end(ctx context.Context, m measurement, wrong error) (report.Sum
 
 // finish audits the store, judges, and writes the result. It goes on when ctx
 // has ended: what was measured is worth keeping.
-func (t *trial) finish(ctx context.Context, m measurement) (report.Summary, error) {
+func (t *trial) finish(ctx context.Context, m measurement) (result.Summary, error) {
 	ctx = context.WithoutCancel(ctx)
 	s := t.summary(ctx, m.load.Elapsed)
 	s.Load = m.load.Load()
-	s.LatencyMS, s.ServiceMS = report.LatencyOf(m.load.Latency), report.LatencyOf(m.load.Service)
+	s.LatencyMS, s.ServiceMS = result.LatencyOf(m.load.Latency), result.LatencyOf(m.load.Service)
 	s.CostPerSaga = m.usage.PerSaga(m.load.Sagas())
 	s.Check.Acknowledged = m.load.Acknowledged
 	e := m.evidence(t.cfg.Load.Duration)
 	s.Resources = e.Resources
-	s.Timeline = report.TimelineOf(m.load.Intervals, m.usage.Timeline)
+	s.Timeline = result.TimelineOf(m.load.Intervals, m.usage.Timeline)
 	if t.died != "" {
 		e.Incomplete = t.died
 	}
 	t.audit(ctx, &s, &e, t.cfg.Dir)
-	s.Validity = report.Judge(s, e)
-	return s, report.Write(t.cfg.Dir, s)
+	s.Validity = validity.Judge(s, e)
+	return s, report.WriteRun(t.cfg.Dir, s)
 }
 
 // summary is what is the same for all that was measured on the store.
-func (t *trial) summary(ctx context.Context, elapsed time.Duration) report.Summary {
-	return report.Summary{
-		Schema: report.Schema,
-		Run: report.Run{
+func (t *trial) summary(ctx context.Context, elapsed time.Duration) result.Summary {
+	return result.Summary{
+		Schema: result.Schema,
+		Run: result.Run{
 			ID: t.cfg.ID, Started: t.started, DurationS: elapsed.Seconds(), Command: t.cfg.Command,
-			Store: t.storeSummary(t.before), Scenario: report.Scenario(t.cfg.Scenario),
+			Store: t.storeSummary(t.before), Scenario: result.Scenario(t.cfg.Scenario),
 			Topology: t.topology, AppHosts: len(t.targets), SharedHost: t.shared, Commit: probe.Commit(ctx),
 		},
 		Environment: probe.Environment(ctx),
@@ -219,7 +221,7 @@ func (t *trial) summary(ctx context.Context, elapsed time.Duration) report.Summa
 
 // evidence is what the judge has to know of a measurement that was to take so
 // long.
-func (m measurement) evidence(planned time.Duration) report.Evidence {
+func (m measurement) evidence(planned time.Duration) validity.Evidence {
 	e := m.usage.Evidence()
 	e.Incomplete = m.load.Incomplete
 	e.Planned = planned
@@ -231,7 +233,7 @@ func (m measurement) evidence(planned time.Duration) report.Evidence {
 
 // audit compares the store with the journals in the directories, if the store is
 // known.
-func (t *trial) audit(ctx context.Context, s *report.Summary, e *report.Evidence, dirs ...string) {
+func (t *trial) audit(ctx context.Context, s *result.Summary, e *validity.Evidence, dirs ...string) {
 	if t.target == nil {
 		return
 	}
@@ -240,7 +242,7 @@ func (t *trial) audit(ctx context.Context, s *report.Summary, e *report.Evidence
 	}
 }
 
-func (t *trial) tryAudit(ctx context.Context, s *report.Summary, e *report.Evidence, dirs []string) (err error) {
+func (t *trial) tryAudit(ctx context.Context, s *result.Summary, e *validity.Evidence, dirs []string) (err error) {
 	t.status("auditing the store")
 	st, err := t.target.Open(ctx)
 	if err != nil {
@@ -309,11 +311,11 @@ func (t *trial) discard(ctx context.Context) {
 	}
 }
 
-func (t *trial) storeSummary(settings store.Settings) report.Store {
+func (t *trial) storeSummary(settings store.Settings) result.Store {
 	if t.target == nil {
-		return report.Store{Settings: map[string]string{}}
+		return result.Store{Settings: map[string]string{}}
 	}
-	return report.Store{
+	return result.Store{
 		Driver: settings.Driver, Version: settings.Version,
 		Settings: settings.Values, Durability: settings.Durability.String(),
 	}

@@ -6,15 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
 )
 
 func TestRun_TellsWhatIsUsedAsItGoesOn(t *testing.T) {
 	t.Parallel()
-	told := make(chan report.Moment, 1)
+	told := make(chan result.Moment, 1)
 	cfg := pitfallConfig(t.TempDir())
 	cfg.Load.Duration = time.Hour
-	cfg.Watch = func(m report.Moment) {
+	cfg.Watch = func(m result.Moment) {
 		select {
 		case told <- m:
 		default:

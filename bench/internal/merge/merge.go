@@ -1,4 +1,4 @@
-package report
+package merge
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"sagabench/bench/internal/result"
 	"sagabench/internal/format"
 )
 
@@ -32,21 +33,21 @@ const togetherShare = 0.5
 //
 // It refuses, with ErrMerge, results of different sagas, modes or stores, the same
 // result twice, and results that were not measured together.
-func Merge(dirs ...string) (Summary, Recording, error) {
+func Runs(dirs ...string) (result.Summary, result.Recording, error) {
 	var hosts []host
 	for _, dir := range dirs {
-		r, err := ReadResult(dir)
+		r, err := result.ReadResult(dir)
 		if err != nil {
-			return Summary{}, Recording{}, err
+			return result.Summary{}, result.Recording{}, err
 		}
 		if r.Run == nil || len(r.Recording.Intervals) == 0 {
-			return Summary{}, Recording{}, fmt.Errorf("merge %s: %w: it has no %s", dir, ErrMerge, FileHistogramLog)
+			return result.Summary{}, result.Recording{}, fmt.Errorf("merge %s: %w: it has no %s", dir, ErrMerge, result.FileHistogramLog)
 		}
 		hosts = append(hosts, newHost(r))
 	}
 	m, err := newMerge(hosts)
 	if err != nil {
-		return Summary{}, Recording{}, fmt.Errorf("merge: %w", err)
+		return result.Summary{}, result.Recording{}, fmt.Errorf("merge: %w", err)
 	}
 	return m.summary()
 }
@@ -69,11 +70,11 @@ func (w window) common(o window) window {
 
 // host is the result of one load generator.
 type host struct {
-	Result
+	result.Result
 	measured window
 }
 
-func newHost(r Result) host {
+func newHost(r result.Result) host {
 	h := host{Result: r}
 	for k, i := range r.Recording.Intervals {
 		if end := i.Start.Add(i.Length); k == 0 || end.After(h.measured.to) {
@@ -87,7 +88,7 @@ func newHost(r Result) host {
 }
 
 // acknowledgedOf is how many of them the costs were divided by.
-func acknowledgedOf(s Summary) float64 { return float64(s.Load.Requests - s.Load.Errors) }
+func acknowledgedOf(s result.Summary) float64 { return float64(s.Load.Requests - s.Load.Errors) }
 
 // acknowledged is how many sagas the host was told of within a window. Within an
 // interval the answers are taken to be spread evenly.
@@ -124,7 +125,7 @@ func newMerge(hosts []host) (merge, error) {
 			{"mode", first.Load.Mode, h.Run.Load.Mode},
 			{"store", first.Run.Store.Driver + " " + first.Run.Store.Version, h.Run.Run.Store.Driver + " " + h.Run.Run.Store.Version},
 			{"durability", first.Run.Store.Durability, h.Run.Run.Store.Durability},
-			{"store's settings", Pairs(first.Run.Store.Settings, "="), Pairs(h.Run.Run.Store.Settings, "=")},
+			{"store's settings", result.Pairs(first.Run.Store.Settings, "="), result.Pairs(h.Run.Run.Store.Settings, "=")},
 		} {
 			if what.one != what.other {
 				return m, fmt.Errorf("%w: the %s of %s is %q, of %s %q", ErrMerge, what.name, hosts[0].Dir, what.one, h.Dir, what.other)
@@ -145,23 +146,23 @@ func (m merge) together(h host) float64 {
 	return float64(m.common.length()) / float64(h.measured.length())
 }
 
-func (m merge) summary() (Summary, Recording, error) {
-	rec := Recording{Latency: NewHistogram(), Service: NewHistogram()}
+func (m merge) summary() (result.Summary, result.Recording, error) {
+	rec := result.Recording{Latency: result.NewHistogram(), Service: result.NewHistogram()}
 	for _, h := range m.hosts {
 		if dropped := rec.Latency.Merge(h.Recording.Latency) + rec.Service.Merge(h.Recording.Service); dropped > 0 {
-			return Summary{}, Recording{}, fmt.Errorf("merge %s: %d values beyond %d µs", h.Dir, dropped, int64(HighestUS))
+			return result.Summary{}, result.Recording{}, fmt.Errorf("merge %s: %d values beyond %d µs", h.Dir, dropped, int64(result.HighestUS))
 		}
 	}
 	service := rec.Service
 	if service.TotalCount() == 0 {
 		service = rec.Latency
 	}
-	return Summary{
-		Schema:      Schema,
+	return result.Summary{
+		Schema:      result.Schema,
 		Run:         m.run(),
 		Load:        m.load(),
-		LatencyMS:   LatencyOf(rec.Latency),
-		ServiceMS:   LatencyOf(service),
+		LatencyMS:   result.LatencyOf(rec.Latency),
+		ServiceMS:   result.LatencyOf(service),
 		CostPerSaga: m.cost(),
 		Resources:   m.resources(),
 		Timeline:    m.timeline(),
@@ -171,7 +172,7 @@ func (m merge) summary() (Summary, Recording, error) {
 	}, rec, nil
 }
 
-func (m merge) run() Run {
+func (m merge) run() result.Run {
 	r := m.hosts[0].Run.Run
 	var commands []string
 	driven, known := map[string]bool{}, true
@@ -207,10 +208,10 @@ func allSame(list []string) bool {
 
 func round(x float64) float64 { return math.Round(x*1000) / 1000 }
 
-func (m merge) load() Load {
-	l := Load{Mode: m.hosts[0].Run.Load.Mode, ErrorsByKind: map[string]int64{}}
+func (m merge) load() result.Load {
+	l := result.Load{Mode: m.hosts[0].Run.Load.Mode, ErrorsByKind: map[string]int64{}}
 	var acknowledged float64
-	l.OfferedPerS = m.sum(func(s Summary) *float64 { return s.Load.OfferedPerS })
+	l.OfferedPerS = m.sum(func(s result.Summary) *float64 { return s.Load.OfferedPerS })
 	for i, h := range m.hosts {
 		one := h.Run.Load
 		l.InFlight += one.InFlight
@@ -226,12 +227,12 @@ func (m merge) load() Load {
 		acknowledged += h.acknowledged(m.common)
 	}
 	l.AchievedPerS = round(acknowledged / m.common.length().Seconds())
-	l.Profile, l.Arrival = m.each(func(l Load) string { return l.Profile }), m.each(func(l Load) string { return l.Arrival })
+	l.Profile, l.Arrival = m.each(func(l result.Load) string { return l.Profile }), m.each(func(l result.Load) string { return l.Arrival })
 	return l
 }
 
 // each is what all hosts have in common, or else that of each, one after another.
-func (m merge) each(of func(Load) string) string {
+func (m merge) each(of func(result.Load) string) string {
 	var all []string
 	for _, h := range m.hosts {
 		all = append(all, of(h.Run.Load))
@@ -252,7 +253,7 @@ func plus(a, b *int64) *int64 {
 }
 
 // sum is nil when it is not known of every host.
-func (m merge) sum(of func(Summary) *float64) *float64 {
+func (m merge) sum(of func(result.Summary) *float64) *float64 {
 	sum := 0.0
 	for _, h := range m.hosts {
 		x := of(*h.Run)
@@ -265,21 +266,21 @@ func (m merge) sum(of func(Summary) *float64) *float64 {
 }
 
 // timeline is the rate of all, second by second of the common time.
-func (m merge) timeline() (line []Moment) {
+func (m merge) timeline() (line []result.Moment) {
 	for at := m.common.from; !at.Add(time.Second).After(m.common.to); at = at.Add(time.Second) {
 		second, rate := window{at, at.Add(time.Second)}, 0.0
 		for _, h := range m.hosts {
 			rate += h.acknowledged(second)
 		}
 		rate = round(rate)
-		line = append(line, Moment{AtS: second.to.Sub(m.common.from).Seconds(), SagasPerS: &rate})
+		line = append(line, result.Moment{AtS: second.to.Sub(m.common.from).Seconds(), SagasPerS: &rate})
 	}
 	return line
 }
 
 // check adds up what was acknowledged and lost. Each host audited the whole store for
 // the rest, so the worst that one of them saw is taken.
-func (m merge) check() Check {
+func (m merge) check() result.Check {
 	c := m.hosts[0].Run.Check
 	for _, h := range m.hosts[1:] {
 		o := h.Run.Check
@@ -303,8 +304,8 @@ func most[T cmp.Ordered](a, b *T) *T {
 	return a
 }
 
-func (m merge) validity() Validity {
-	v := Validity{Valid: true, Warnings: []string{}}
+func (m merge) validity() result.Validity {
+	v := result.Validity{Valid: true, Warnings: []string{}}
 	for i, h := range m.hosts {
 		v.Valid = v.Valid && h.Run.Validity.Valid
 		for _, warning := range h.Run.Validity.Warnings {
@@ -319,7 +320,7 @@ func (m merge) validity() Validity {
 }
 
 // environment is of all the hosts together.
-func (m merge) environment() Environment {
+func (m merge) environment() result.Environment {
 	e := m.hosts[0].Run.Environment
 	e.Versions = maps.Clone(e.Versions)
 	for _, h := range m.hosts[1:] {

@@ -1,17 +1,18 @@
-package report
+package validity
 
 import (
 	"math"
 	"strings"
 
+	"sagabench/bench/internal/result"
 	"sagabench/internal/format"
 )
 
 // JudgeMeasured says whether one measurement of a sweep may be believed. That the
 // system could not follow the rate, or failed requests, is what a sweep is to find
 // out, and no fault of the measurement. shared: load, app or store share a machine.
-func JudgeMeasured(m Measured, e Evidence, shared bool) Validity {
-	s := Summary{Load: m.Load, LatencyMS: m.LatencyMS, ServiceMS: m.ServiceMS}
+func JudgeStep(m result.Measured, e Evidence, shared bool) result.Validity {
+	s := result.Summary{Load: m.Load, LatencyMS: m.LatencyMS, ServiceMS: m.ServiceMS}
 	s.Run.SharedHost = shared
 	s.Run.DurationS = m.DurationS
 	j := judgement{s: s, e: e, valid: true, warnings: []string{}}
@@ -19,19 +20,19 @@ func JudgeMeasured(m Measured, e Evidence, shared bool) Validity {
 	j.generator()
 	j.samples()
 	j.others()
-	return Validity{Valid: j.valid, Warnings: j.warnings}
+	return result.Validity{Valid: j.valid, Warnings: j.warnings}
 }
 
 // JudgeSweep judges what the measurements of a sweep have in common: their store
 // and the machine. The summary's Load needs Requests and Errors only, their sums.
-func JudgeSweep(s Summary, e Evidence) Validity {
+func JudgeSweep(s result.Summary, e Evidence) result.Validity {
 	j := judgement{s: s, e: e, valid: true, warnings: []string{}}
 	j.complete()
 	j.outcomes()
 	j.counted()
 	j.settings()
 	j.surroundings()
-	return Validity{Valid: j.valid, Warnings: j.warnings}
+	return result.Validity{Valid: j.valid, Warnings: j.warnings}
 }
 
 // The thresholds of JudgeCapacity.
@@ -47,7 +48,7 @@ const (
 
 // JudgeCapacity adds to the judgement of a sweep what its measurements show
 // together.
-func JudgeCapacity(base Validity, c Capacity) Validity {
+func JudgeCapacity(base result.Validity, c result.Capacity) result.Validity {
 	j := judgement{valid: base.Valid, warnings: base.Warnings}
 	j.edge(c)
 	j.uneven(c)
@@ -55,12 +56,12 @@ func JudgeCapacity(base Validity, c Capacity) Validity {
 	j.falling(c.Steps)
 	j.again(c)
 	j.predicted(c)
-	return Validity{Valid: j.valid, Warnings: j.warnings}
+	return result.Validity{Valid: j.valid, Warnings: j.warnings}
 }
 
 // edge says how well the rate is known. Steps that are not valid show the load
 // generator: when one is what broke the service level, it is not the system's edge.
-func (j *judgement) edge(c Capacity) {
+func (j *judgement) edge(c result.Capacity) {
 	rate, low, high := c.RatePerS, c.LowPerS, c.HighPerS
 	sent := 0.0 // what the generator was in time for, without a doubt
 	for _, m := range c.Steps {
@@ -93,7 +94,7 @@ func (j *judgement) edge(c Capacity) {
 }
 
 // nearEdge are the measurements within edgeShare of the rate that was found.
-func nearEdge(c Capacity) (near []Measured) {
+func nearEdge(c result.Capacity) (near []result.Measured) {
 	for _, m := range c.Steps {
 		if c.RatePerS != nil && math.Abs(*m.Load.OfferedPerS / *c.RatePerS - 1) <= edgeShare {
 			near = append(near, m)
@@ -104,7 +105,7 @@ func nearEdge(c Capacity) (near []Measured) {
 
 // uneven says that the machine's speed changed. The load generator does the same for each
 // saga, so what that costs near the edge tells it.
-func (j *judgement) uneven(c Capacity) {
+func (j *judgement) uneven(c result.Capacity) {
 	least, most := math.Inf(1), 0.0
 	for _, m := range nearEdge(c) {
 		if cost := m.CostPerSaga.LoadCPUUS; cost != nil {
@@ -118,7 +119,7 @@ func (j *judgement) uneven(c Capacity) {
 }
 
 // elsewhere passes on what was said of measurements next to the edge.
-func (j *judgement) elsewhere(c Capacity) {
+func (j *judgement) elsewhere(c result.Capacity) {
 	said := map[string]bool{}
 	for _, m := range nearEdge(c) {
 		if !m.Validity.Valid {
@@ -136,8 +137,8 @@ func (j *judgement) elsewhere(c Capacity) {
 
 // falling looks for a median that is higher at a much lower rate: processors that
 // save power, and threads that have gone to sleep, take a while to begin.
-func (j *judgement) falling(steps []Measured) {
-	var worst, than *Measured
+func (j *judgement) falling(steps []result.Measured) {
+	var worst, than *result.Measured
 	for i, low := range steps {
 		for k, high := range steps {
 			if low.LatencyMS.P50 == nil || high.LatencyMS.P50 == nil || *high.Load.OfferedPerS < lowerAtLeast**low.Load.OfferedPerS {
@@ -156,7 +157,7 @@ func (j *judgement) falling(steps []Measured) {
 }
 
 // again compares the same load at the beginning and at the end.
-func (j *judgement) again(c Capacity) {
+func (j *judgement) again(c result.Capacity) {
 	if c.Again == nil {
 		return
 	}
@@ -174,7 +175,7 @@ func (j *judgement) again(c Capacity) {
 
 // predicted says where the middle of the range was not as the other measurements have
 // it: a plan that rests on them is off by as much.
-func (j *judgement) predicted(c Capacity) {
+func (j *judgement) predicted(c result.Capacity) {
 	for _, p := range c.Predicted {
 		if math.Abs(p.Measured-p.Expected) > offShare*p.Expected {
 			j.warn("plan: at %s/s %s was expected to be %s %s, and was %s", format.Number(*c.Middle.Load.OfferedPerS), p.What, format.Number(p.Expected), p.Unit, format.Number(p.Measured))

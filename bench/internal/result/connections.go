@@ -1,4 +1,4 @@
-package report
+package result
 
 // From these shares on, connections are too few.
 const (

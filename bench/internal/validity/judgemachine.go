@@ -1,10 +1,11 @@
-package report
+package validity
 
 import (
 	"fmt"
 	"math"
 	"strings"
 
+	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/stats"
 	"sagabench/internal/format"
 )
@@ -18,7 +19,7 @@ func (j *judgement) generator() {
 	l, e := j.s.Load, j.e
 	if l.Requests > 0 && float64(e.LateOwn) > lateShare*float64(l.Requests) {
 		late := fmt.Sprintf(lateGenerator+": %s of %s requests left more than %d ms late though more could have been in flight",
-			format.Count(e.LateOwn), format.Count(l.Requests), LateAfter.Milliseconds())
+			format.Count(e.LateOwn), format.Count(l.Requests), result.LateAfter.Milliseconds())
 		if j.crowded() {
 			j.warn("%s; app and store had its cores, and the latencies have that wait in them%s", late, j.whoseCores())
 		} else {
@@ -64,10 +65,10 @@ func (j *judgement) ours() (cores float64, ok bool) {
 // choose.
 func (j *judgement) limit() {
 	l, e := j.s.Load, j.e
-	if l.Mode == Open && !l.Overloaded() {
+	if l.Mode == result.Open && !l.Overloaded() {
 		return
 	}
-	oneCore := OneCoreOnly(e.BusiestCore, e.HostBusy)
+	oneCore := result.OneCoreOnly(e.BusiestCore, e.HostBusy)
 	storeFull := e.StoreOneCore && e.StoreCores != nil && *e.StoreCores > coreFull
 	keptOut, conns := e.KeptOut(), e.ConnsInUse()
 	switch {
@@ -82,7 +83,7 @@ func (j *judgement) limit() {
 	case conns != nil && *conns > connsFull:
 		j.warn("limit: the %s connections that the app may have to the store are in use %s of the time, and %s batches wait for one",
 			format.Number(*e.StoreConns), format.Percent(*conns), format.Number(*e.StoreConnWaits))
-	case e.HostBusy != nil && l.Mode == Closed:
+	case e.HostBusy != nil && l.Mode == result.Closed:
 		j.warn("limit: the machine's cores are %s busy, so each request mostly waits%s: more in flight may reach a higher rate",
 			format.Percent(*e.HostBusy), j.syncs())
 	}
@@ -116,11 +117,11 @@ func (j *judgement) whoseCores() string {
 
 func (j *judgement) samples() {
 	if n := j.e.Clamped; n > 0 {
-		j.warn("clamped: %s beyond %d s counted as that long", format.Plural(n, "latency value"), HighestUS/1_000_000)
+		j.warn("clamped: %s beyond %d s counted as that long", format.Plural(n, "latency value"), result.HighestUS/1_000_000)
 	}
 	acknowledged := j.s.Load.Requests - j.s.Load.Errors
-	if acknowledged < SamplesFor(100) {
-		j.warn("too few samples: %s; p99 needs %s", format.Plural(acknowledged, "latency value"), format.Count(SamplesFor(100)))
+	if acknowledged < result.SamplesFor(100) {
+		j.warn("too few samples: %s; p99 needs %s", format.Plural(acknowledged, "latency value"), format.Count(result.SamplesFor(100)))
 	}
 }
 
@@ -143,7 +144,7 @@ func (j *judgement) drift() {
 	}
 	var rates []float64
 	for _, i := range j.e.Intervals {
-		if i.Length >= wholeInterval {
+		if i.Length >= result.WholeInterval {
 			rates = append(rates, i.PerS())
 		}
 	}

@@ -1,60 +1,63 @@
-package report
+package validity
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/result/resulttest"
 )
 
 // sweepStep is an open-loop measurement with nothing to say against it.
-func sweepStep(perS, p50 float64, kept bool) Measured {
-	return Measured{
-		Load:      Load{Mode: Open, OfferedPerS: &perS, AchievedPerS: perS, Requests: 10_000},
-		LatencyMS: Latency{P50: &p50}, Kept: &kept, Validity: Validity{Valid: true},
+func sweepStep(perS, p50 float64, kept bool) result.Measured {
+	return result.Measured{
+		Load:      result.Load{Mode: result.Open, OfferedPerS: &perS, AchievedPerS: perS, Requests: 10_000},
+		LatencyMS: result.Latency{P50: &p50}, Kept: &kept, Validity: result.Validity{Valid: true},
 	}
 }
 
 func TestJudgeCapacity(t *testing.T) {
 	t.Parallel()
-	good := func() Capacity {
-		return Capacity{
-			RatePerS: ptr(1000.0), LowPerS: ptr(950.0), HighPerS: ptr(1050.0),
-			Steps:   []Measured{sweepStep(500, 1, true), sweepStep(1000, 1, true), sweepStep(1100, 1.1, false)},
-			Scaling: []Measured{{Load: Load{InFlight: 8, AchievedPerS: 1200}}, {Load: Load{InFlight: 16, AchievedPerS: 1500}}},
-			Again:   &Measured{Load: Load{InFlight: 16, AchievedPerS: 1450}},
+	good := func() result.Capacity {
+		return result.Capacity{
+			RatePerS: resulttest.Ptr(1000.0), LowPerS: resulttest.Ptr(950.0), HighPerS: resulttest.Ptr(1050.0),
+			Steps:   []result.Measured{sweepStep(500, 1, true), sweepStep(1000, 1, true), sweepStep(1100, 1.1, false)},
+			Scaling: []result.Measured{{Load: result.Load{InFlight: 8, AchievedPerS: 1200}}, {Load: result.Load{InFlight: 16, AchievedPerS: 1500}}},
+			Again:   &result.Measured{Load: result.Load{InFlight: 16, AchievedPerS: 1450}},
 		}
 	}
-	base := Validity{Valid: true, Warnings: []string{"shared host"}}
+	base := result.Validity{Valid: true, Warnings: []string{"shared host"}}
 	require.Equal(t, base, JudgeCapacity(base, good()))
-	require.Equal(t, base, JudgeCapacity(base, Capacity{}), "nothing was measured, which somebody else says")
+	require.Equal(t, base, JudgeCapacity(base, result.Capacity{}), "nothing was measured, which somebody else says")
 
-	late := Validity{Warnings: []string{"late load generator: 500 of 10,000"}}
+	late := result.Validity{Warnings: []string{"late load generator: 500 of 10,000"}}
 	for name, c := range map[string]struct {
-		spoil func(*Capacity)
+		spoil func(*result.Capacity)
 		valid bool
 		want  string // the first of the warnings that were not there
 	}{
 		"generator at the edge": {
-			func(c *Capacity) {
+			func(c *result.Capacity) {
 				c.Steps = append(c.Steps, c.Steps[0])
 				c.Steps[2].Validity, c.Steps[2].Why = late, late.Warnings[0]
 			}, true, "",
 		},
 		"generator is the edge": {
-			func(c *Capacity) {
-				c.RatePerS, c.LowPerS, c.HighPerS = ptr(1080.0), ptr(1000.0), ptr(1150.0)
+			func(c *result.Capacity) {
+				c.RatePerS, c.LowPerS, c.HighPerS = resulttest.Ptr(1080.0), resulttest.Ptr(1000.0), resulttest.Ptr(1150.0)
 				c.Steps = append(c.Steps, c.Steps[0])
 				c.Steps[2].Validity, c.Steps[2].Why = late, late.Warnings[0]
 			}, false, "at 1,100/s: late load generator: 500 of 10,000; the system may carry more than was found",
 		},
 		"generator, tried again": {
-			func(c *Capacity) {
+			func(c *result.Capacity) {
 				c.Steps = append(c.Steps, c.Steps[2])
 				c.Steps[3].Validity, c.Steps[3].Kept = late, nil
 			}, true, "",
 		},
 		"generator, again and again": {
-			func(c *Capacity) {
+			func(c *result.Capacity) {
 				c.Steps = append(c.Steps, c.Steps[1], c.Steps[2], c.Steps[2])
 				for i := range c.Steps[3:] {
 					c.Steps[3+i].Validity, c.Steps[3+i].Why, c.Steps[3+i].Kept = late, late.Warnings[0], nil
@@ -62,18 +65,18 @@ func TestJudgeCapacity(t *testing.T) {
 			}, false, "busy machine: the load generator was late in 1 of the 3 measurements up to the edge; give it a machine that does nothing else",
 		},
 		"generator, a bad moment": {
-			func(c *Capacity) {
+			func(c *result.Capacity) {
 				c.Steps = append(c.Steps, c.Steps[1], c.Steps[1], sweepStep(900, 1, false))
 				c.Steps[5].Validity, c.Steps[5].Why = late, late.Warnings[0]
 			}, true, "",
 		},
 		"even": {
-			func(c *Capacity) {
-				c.Steps[1].CostPerSaga.LoadCPUUS, c.Steps[2].CostPerSaga.LoadCPUUS = ptr(50.0), ptr(60.0)
+			func(c *result.Capacity) {
+				c.Steps[1].CostPerSaga.LoadCPUUS, c.Steps[2].CostPerSaga.LoadCPUUS = resulttest.Ptr(50.0), resulttest.Ptr(60.0)
 			}, true, "",
 		},
 		"uneven": {
-			func(c *Capacity) {
+			func(c *result.Capacity) {
 				c.Steps = append(c.Steps, c.Steps[1])
 				for i, cost := range []float64{200, 50, 200, 66} { // two are far from the edge
 					c.Steps[i].CostPerSaga.LoadCPUUS = &cost
@@ -82,33 +85,33 @@ func TestJudgeCapacity(t *testing.T) {
 			"uneven machine: near the edge the same saga cost the load generator 50.0 to 66.0 µs of CPU, so the machine was quicker now and slower then; what another search finds may differ as much",
 		},
 		"no edge": {
-			func(c *Capacity) { c.HighPerS = nil }, true,
+			func(c *result.Capacity) { c.HighPerS = nil }, true,
 			"no edge: the service level was kept at the highest rate that was tried, 1,000/s",
 		},
 		"wide": {
-			func(c *Capacity) { c.LowPerS = ptr(700.0) }, true,
+			func(c *result.Capacity) { c.LowPerS = resulttest.Ptr(700.0) }, true,
 			"repeats disagree: the same rates kept the service level and broke it, so that the edge is only known to be from 700/s to 1,050/s",
 		},
 		"falling": {
-			func(c *Capacity) { *c.Steps[0].LatencyMS.P50 = 1.5 }, true,
+			func(c *result.Capacity) { *c.Steps[0].LatencyMS.P50 = 1.5 }, true,
 			"latency falls as load rises: p50 is 1.50 ms at 500/s and 1.00 ms at 1,000/s (power saving, or threads that have to be woken)",
 		},
 		"not the same machine any more": {
-			func(c *Capacity) { c.Again.Load.AchievedPerS = 1200 }, true,
+			func(c *result.Capacity) { c.Again.Load.AchievedPerS = 1200 }, true,
 			"not steady: 1,500/s with 16 in flight at the beginning, 1,200/s at the end: the machine or the store has changed meanwhile",
 		},
 		"as expected": {
-			func(c *Capacity) {
-				c.Middle, c.Predicted = &c.Steps[0], []Predicted{{"app CPU", "cores", 1, 1.14}, {"store fsyncs", "/s", 0, 0}}
+			func(c *result.Capacity) {
+				c.Middle, c.Predicted = &c.Steps[0], []result.Predicted{{What: "app CPU", Unit: "cores", Expected: 1, Measured: 1.14}, {What: "store fsyncs", Unit: "/s", Expected: 0, Measured: 0}}
 			}, true, "",
 		},
 		"not as expected": {
-			func(c *Capacity) {
-				c.Middle, c.Predicted = &c.Steps[0], []Predicted{{"app CPU", "cores", 1, 1.16}}
+			func(c *result.Capacity) {
+				c.Middle, c.Predicted = &c.Steps[0], []result.Predicted{{What: "app CPU", Unit: "cores", Expected: 1, Measured: 1.16}}
 			}, true, "plan: at 500/s app CPU was expected to be 1.00 cores, and was 1.16",
 		},
 		"said of a step": {
-			func(c *Capacity) { c.Steps[1].Validity.Warnings = []string{"others: 1.10 of 2"} }, true, "at 1,000/s: others: 1.10 of 2",
+			func(c *result.Capacity) { c.Steps[1].Validity.Warnings = []string{"others: 1.10 of 2"} }, true, "at 1,000/s: others: 1.10 of 2",
 		},
 	} {
 		capacity := good()

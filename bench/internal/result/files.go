@@ -1,4 +1,4 @@
-package report
+package result
 
 import (
 	"bytes"
@@ -52,7 +52,7 @@ func CheckDir(dir string) error {
 
 // writeSummary puts summary.json into the directory, and latency.hgrm if latency.hlog is
 // there. It returns what latency.hlog holds, which is empty without that file.
-func writeSummary(dir string, s Summary) (Recording, error) {
+func Write(dir string, s Summary) (Recording, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Recording{}, fmt.Errorf("make the result directory: %w", err)
 	}

@@ -1,8 +1,10 @@
-package report
+package merge
 
 import (
 	"slices"
 	"strings"
+
+	"sagabench/bench/internal/result"
 )
 
 // embedded is the driver of a store that is a part of the app server.
@@ -25,25 +27,25 @@ const countTogether = 0.05
 // The app servers are shared like the store when all hosts were told of the same
 // targets, and a host's own affair like its generator when no two were told of the
 // same. Otherwise it cannot be told who was served.
-func (m merge) cost() (c Cost) {
-	c.LoadCPUUS = m.own(func(c Cost) *float64 { return c.LoadCPUUS })
+func (m merge) cost() (c result.Cost) {
+	c.LoadCPUUS = m.own(func(c result.Cost) *float64 { return c.LoadCPUUS })
 	app := m.appCost()
-	c.AppCPUUS = app(func(c Cost) *float64 { return c.AppCPUUS })
-	c.StoreRoundTrips = app(func(c Cost) *float64 { return c.StoreRoundTrips })
-	c.StoreFsyncs = m.shared(func(c Cost) *float64 { return c.StoreFsyncs })
+	c.AppCPUUS = app(func(c result.Cost) *float64 { return c.AppCPUUS })
+	c.StoreRoundTrips = app(func(c result.Cost) *float64 { return c.StoreRoundTrips })
+	c.StoreFsyncs = m.shared(func(c result.Cost) *float64 { return c.StoreFsyncs })
 	if m.hosts[0].Run.Run.Store.Driver == embedded {
-		c.StoreFsyncs = app(func(c Cost) *float64 { return c.StoreFsyncs }) // the app's own
+		c.StoreFsyncs = app(func(c result.Cost) *float64 { return c.StoreFsyncs }) // the app's own
 	}
-	c.StoreCPUUS = m.shared(func(c Cost) *float64 { return c.StoreCPUUS })
-	c.StoreBytesIn = m.shared(func(c Cost) *float64 { return c.StoreBytesIn })
-	c.StoreBytesOut = m.shared(func(c Cost) *float64 { return c.StoreBytesOut })
-	c.StoreMemoryBytes = m.shared(func(c Cost) *float64 { return c.StoreMemoryBytes })
-	c.StoreCalls = m.shared(func(c Cost) *float64 { return c.StoreCalls })
+	c.StoreCPUUS = m.shared(func(c result.Cost) *float64 { return c.StoreCPUUS })
+	c.StoreBytesIn = m.shared(func(c result.Cost) *float64 { return c.StoreBytesIn })
+	c.StoreBytesOut = m.shared(func(c result.Cost) *float64 { return c.StoreBytesOut })
+	c.StoreMemoryBytes = m.shared(func(c result.Cost) *float64 { return c.StoreMemoryBytes })
+	c.StoreCalls = m.shared(func(c result.Cost) *float64 { return c.StoreCalls })
 	return c
 }
 
 // appCost is how a cost of the app servers is merged.
-func (m merge) appCost() func(func(Cost) *float64) *float64 {
+func (m merge) appCost() func(func(result.Cost) *float64) *float64 {
 	targets := make([][]string, len(m.hosts))
 	same, apart := true, true
 	for i, h := range m.hosts {
@@ -60,7 +62,7 @@ func (m merge) appCost() func(func(Cost) *float64) *float64 {
 	case apart:
 		return m.own
 	default:
-		return func(func(Cost) *float64) *float64 { return nil }
+		return func(func(result.Cost) *float64) *float64 { return nil }
 	}
 }
 
@@ -81,9 +83,9 @@ func targetsOf(command string) (targets []string) {
 }
 
 // own is a cost of what each host has for itself; nil: one of them does not know.
-func (m merge) own(of func(Cost) *float64) *float64 {
+func (m merge) own(of func(result.Cost) *float64) *float64 {
 	sagas := 0.0
-	used := m.sum(func(s Summary) *float64 {
+	used := m.sum(func(s result.Summary) *float64 {
 		x := of(s.CostPerSaga)
 		if x == nil {
 			return nil
@@ -100,8 +102,8 @@ func (m merge) own(of func(Cost) *float64) *float64 {
 }
 
 // shared is a cost of what all hosts use.
-func (m merge) shared(of func(Cost) *float64) *float64 {
-	h := m.widest(func(s Summary) bool { return of(s.CostPerSaga) != nil })
+func (m merge) shared(of func(result.Cost) *float64) *float64 {
+	h := m.widest(func(s result.Summary) bool { return of(s.CostPerSaga) != nil })
 	if h == nil {
 		return nil
 	}
@@ -118,7 +120,7 @@ func (m merge) shared(of func(Cost) *float64) *float64 {
 
 // widest is the host with the longest measured part that all others cover, of those
 // that know; nil: there is none.
-func (m merge) widest(knows func(Summary) bool) (found *host) {
+func (m merge) widest(knows func(result.Summary) bool) (found *host) {
 	for i, h := range m.hosts {
 		if m.together(h) < 1-countTogether || !knows(*h.Run) {
 			continue
@@ -132,14 +134,16 @@ func (m merge) widest(knows func(Summary) bool) (found *host) {
 
 // resources are those of the store as the host with the widest view of it saw them,
 // and of the hosts together, or of the busiest of them.
-func (m merge) resources() (r Resources) {
-	if h := m.widest(func(s Summary) bool { return s.Resources.StoreCores != nil || s.Resources.StoreFsyncsPerS != nil }); h != nil {
+func (m merge) resources() (r result.Resources) {
+	if h := m.widest(func(s result.Summary) bool {
+		return s.Resources.StoreCores != nil || s.Resources.StoreFsyncsPerS != nil
+	}); h != nil {
 		s := h.Run.Resources
 		r.StoreCores, r.StoreFsyncsPerS, r.StoreLockWaits, r.StoreServerConns = s.StoreCores, s.StoreFsyncsPerS, s.StoreLockWaits, s.StoreServerConns
 	}
 	r.StoreOneCore = m.hosts[0].Run.Resources.StoreOneCore
-	r.LoadCores = m.sum(func(s Summary) *float64 { return s.Resources.LoadCores })
-	r.NetworkBytesPerS = m.sum(func(s Summary) *float64 { return s.Resources.NetworkBytesPerS })
+	r.LoadCores = m.sum(func(s result.Summary) *float64 { return s.Resources.LoadCores })
+	r.NetworkBytesPerS = m.sum(func(s result.Summary) *float64 { return s.Resources.NetworkBytesPerS })
 	for _, h := range m.hosts {
 		s := h.Run.Resources
 		r.HostBusy = most(r.HostBusy, s.HostBusy)

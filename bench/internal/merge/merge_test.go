@@ -1,4 +1,4 @@
-package report
+package merge
 
 import (
 	"bytes"
@@ -12,21 +12,25 @@ import (
 
 	"github.com/stretchr/testify/require"
 	vegeta "github.com/tsenart/vegeta/v12/lib"
+
+	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/result/resulttest"
 )
 
 // hostDir writes the result of a host that measured whole seconds from start on, with
 // so many sagas in each, of latencies around the µs given.
-func hostDir(t *testing.T, start time.Time, perS []int, us int64, change func(*Summary)) string {
+func hostDir(t *testing.T, start time.Time, perS []int, us int64, change func(*result.Summary)) string {
 	t.Helper()
 	dir := t.TempDir()
 	var log, results bytes.Buffer
-	hlog, err := NewHistogramLog(&log, start)
+	hlog, err := result.NewHistogramLog(&log, start)
 	require.NoError(t, err)
 	encode := vegeta.NewEncoder(&results)
 	rng := rand.New(rand.NewPCG(1, uint64(us)))
-	service, all, n := NewHistogram(), NewHistogram(), int64(0)
+	service, all, n := result.NewHistogram(), result.NewHistogram(), int64(0)
 	for i, sagas := range perS {
-		h, at := NewHistogram(), start.Add(time.Duration(i)*time.Second)
+		h, at := result.NewHistogram(), start.Add(time.Duration(i)*time.Second)
 		for k := range sagas {
 			latency := us + rng.Int64N(us)
 			require.NoError(t, errors.Join(h.RecordValue(latency), all.RecordValue(latency), service.RecordValue(latency/2)))
@@ -40,21 +44,21 @@ func hostDir(t *testing.T, start time.Time, perS []int, us int64, change func(*S
 	}
 	end := start.Add(time.Duration(len(perS)) * time.Second)
 	require.NoError(t, hlog.Service(service, start, end))
-	s := closedRun()
+	s := resulttest.ClosedRun()
 	s.Run.Started, s.Run.DurationS = start.Add(-2*time.Second), float64(len(perS))
 	s.Run.Command = "bench load --target http://a,http://b --in-flight 64"
 	s.Run.Store.Driver = "redis"
 	s.Load.Requests, s.Load.AchievedPerS = n, float64(n)/s.Run.DurationS
-	s.LatencyMS, s.ServiceMS = LatencyOf(all), LatencyOf(service)
+	s.LatencyMS, s.ServiceMS = result.LatencyOf(all), result.LatencyOf(service)
 	change(&s)
-	for name, content := range map[string][]byte{FileHistogramLog: log.Bytes(), FileResults: results.Bytes(), FileAcknowledged: []byte(dir + "\n")} {
+	for name, content := range map[string][]byte{result.FileHistogramLog: log.Bytes(), result.FileResults: results.Bytes(), result.FileAcknowledged: []byte(dir + "\n")} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), content, 0o644))
 	}
-	require.NoError(t, Write(dir, s))
+	require.NoError(t, report.WriteRun(dir, s))
 	return dir
 }
 
-func same(*Summary) {}
+func same(*result.Summary) {}
 
 func per(second int, n int) (perS []int) {
 	for range n {
@@ -65,17 +69,17 @@ func per(second int, n int) (perS []int) {
 
 func TestMerge_AddsUpWhatTheHostsDid(t *testing.T) {
 	t.Parallel()
-	a := hostDir(t, began, per(1000, 10), 2000, func(s *Summary) {
+	a := hostDir(t, resulttest.Began, per(1000, 10), 2000, func(s *result.Summary) {
 		s.Load.Errors, s.Load.ErrorsByKind = 3, map[string]int64{"timeout": 3}
-		s.Resources = Resources{LoadCores: ptr(0.5), StoreCores: ptr(0.3), BusiestCore: ptr(0.4)}
+		s.Resources = result.Resources{LoadCores: resulttest.Ptr(0.5), StoreCores: resulttest.Ptr(0.3), BusiestCore: resulttest.Ptr(0.4)}
 	})
-	b := hostDir(t, began.Add(time.Second), per(3000, 10), 8000, func(s *Summary) {
+	b := hostDir(t, resulttest.Began.Add(time.Second), per(3000, 10), 8000, func(s *result.Summary) {
 		s.Load.Errors, s.Load.ErrorsByKind = 1, map[string]int64{"http 500": 1}
-		s.Resources = Resources{LoadCores: ptr(0.7), StoreCores: ptr(0.4), BusiestCore: ptr(0.9)}
-		s.Validity = Validity{Warnings: []string{"late"}}
-		s.Check.Terminal, s.Check.Lost = ptr[int64](200_000), ptr[int64](2)
+		s.Resources = result.Resources{LoadCores: resulttest.Ptr(0.7), StoreCores: resulttest.Ptr(0.4), BusiestCore: resulttest.Ptr(0.9)}
+		s.Validity = result.Validity{Warnings: []string{"late"}}
+		s.Check.Terminal, s.Check.Lost = resulttest.Ptr[int64](200_000), resulttest.Ptr[int64](2)
 	})
-	s, rec, err := Merge(a, b)
+	s, rec, err := Runs(a, b)
 	require.NoError(t, err)
 
 	require.EqualValues(t, 40_000, rec.Latency.TotalCount())
@@ -109,16 +113,16 @@ func TestMerge_AddsUpWhatTheHostsDid(t *testing.T) {
 
 func TestMerge_CountsTheStoreOnce(t *testing.T) {
 	t.Parallel()
-	cost := func(store, app, load float64) func(*Summary) {
-		return func(s *Summary) {
-			s.CostPerSaga = Cost{StoreCPUUS: ptr(store), AppCPUUS: ptr(app), LoadCPUUS: ptr(load), StoreFsyncs: ptr(store / 100)}
+	cost := func(store, app, load float64) func(*result.Summary) {
+		return func(s *result.Summary) {
+			s.CostPerSaga = result.Cost{StoreCPUUS: resulttest.Ptr(store), AppCPUUS: resulttest.Ptr(app), LoadCPUUS: resulttest.Ptr(load), StoreFsyncs: resulttest.Ptr(store / 100)}
 		}
 	}
 	// The store spends 10 µs on each of 400 sagas/s, and the app 40: each host takes
 	// it all for its own.
-	a := hostDir(t, began, per(100, 10), 2000, cost(40, 160, 20))
-	b := hostDir(t, began.Add(100*time.Millisecond), per(300, 10), 2000, cost(40/3.0, 160/3.0, 24))
-	s, _, err := Merge(a, b)
+	a := hostDir(t, resulttest.Began, per(100, 10), 2000, cost(40, 160, 20))
+	b := hostDir(t, resulttest.Began.Add(100*time.Millisecond), per(300, 10), 2000, cost(40/3.0, 160/3.0, 24))
+	s, _, err := Runs(a, b)
 	require.NoError(t, err)
 	require.InDelta(t, 10, *s.CostPerSaga.StoreCPUUS, 0.2)
 	require.InDelta(t, 0.1, *s.CostPerSaga.StoreFsyncs, 0.002)
@@ -126,26 +130,26 @@ func TestMerge_CountsTheStoreOnce(t *testing.T) {
 	require.InDelta(t, 23, *s.CostPerSaga.LoadCPUUS, 1e-9)
 	require.Nil(t, s.CostPerSaga.StoreCalls)
 
-	own := hostDir(t, began.Add(150*time.Millisecond), per(300, 10), 2000, func(s *Summary) {
+	own := hostDir(t, resulttest.Began.Add(150*time.Millisecond), per(300, 10), 2000, func(s *result.Summary) {
 		cost(40/3.0, 44, 24)(s)
 		s.CostPerSaga.StoreCPUUS = nil
 		s.Run.Command = "bench load --target=http://c"
 	})
-	s, _, err = Merge(a, own)
+	s, _, err = Runs(a, own)
 	require.NoError(t, err)
 	require.InDelta(t, (160+3*44)/4.0, *s.CostPerSaga.AppCPUUS, 1e-9, "each its own")
 	require.InDelta(t, 10, *s.CostPerSaga.StoreCPUUS, 0.2, "one of them knows")
 
-	mixed := hostDir(t, began.Add(time.Millisecond), per(300, 10), 2000, func(s *Summary) {
+	mixed := hostDir(t, resulttest.Began.Add(time.Millisecond), per(300, 10), 2000, func(s *result.Summary) {
 		cost(10, 44, 24)(s)
 		s.Run.Command = "bench load --target http://b"
 	})
-	s, _, err = Merge(a, mixed)
+	s, _, err = Runs(a, mixed)
 	require.NoError(t, err)
 	require.Nil(t, s.CostPerSaga.AppCPUUS, "one app server served both")
 
-	late := hostDir(t, began.Add(2*time.Second), per(300, 10), 2000, cost(10, 40, 24))
-	s, _, err = Merge(a, late)
+	late := hostDir(t, resulttest.Began.Add(2*time.Second), per(300, 10), 2000, cost(10, 40, 24))
+	s, _, err = Runs(a, late)
 	require.NoError(t, err)
 	require.Nil(t, s.CostPerSaga.StoreCPUUS, "for two seconds nobody knows what the other did")
 	require.NotNil(t, s.CostPerSaga.LoadCPUUS)
@@ -153,39 +157,39 @@ func TestMerge_CountsTheStoreOnce(t *testing.T) {
 
 func TestMerge_Refuses(t *testing.T) {
 	t.Parallel()
-	a := hostDir(t, began, per(100, 4), 2000, same)
+	a := hostDir(t, resulttest.Began, per(100, 4), 2000, same)
 	for want, dir := range map[string]string{
 		"are the same result": a,
-		"the saga of":         hostDir(t, began.Add(1), per(100, 4), 2000, func(s *Summary) { s.Run.Scenario.Steps = 3 }),
-		"the store of":        hostDir(t, began.Add(2), per(100, 4), 2000, func(s *Summary) { s.Run.Store.Driver = "mysql" }),
-		"the durability of":   hostDir(t, began.Add(3), per(100, 4), 2000, func(s *Summary) { s.Run.Store.Durability = "D0" }),
-		"the mode of":         hostDir(t, began.Add(4), per(100, 4), 2000, func(s *Summary) { s.Load.Mode = Open }),
-		"all 2 were measuring together for 1.00 s of the 4.00 s of": hostDir(t, began.Add(3*time.Second), per(100, 4), 2000, same),
-		"all 2 were measuring together for 0 s of the 4.00 s of":    hostDir(t, began.Add(time.Hour), per(100, 4), 2000, same),
+		"the saga of":         hostDir(t, resulttest.Began.Add(1), per(100, 4), 2000, func(s *result.Summary) { s.Run.Scenario.Steps = 3 }),
+		"the store of":        hostDir(t, resulttest.Began.Add(2), per(100, 4), 2000, func(s *result.Summary) { s.Run.Store.Driver = "mysql" }),
+		"the durability of":   hostDir(t, resulttest.Began.Add(3), per(100, 4), 2000, func(s *result.Summary) { s.Run.Store.Durability = "D0" }),
+		"the mode of":         hostDir(t, resulttest.Began.Add(4), per(100, 4), 2000, func(s *result.Summary) { s.Load.Mode = result.Open }),
+		"all 2 were measuring together for 1.00 s of the 4.00 s of": hostDir(t, resulttest.Began.Add(3*time.Second), per(100, 4), 2000, same),
+		"all 2 were measuring together for 0 s of the 4.00 s of":    hostDir(t, resulttest.Began.Add(time.Hour), per(100, 4), 2000, same),
 	} {
-		_, _, err := Merge(a, dir)
+		_, _, err := Runs(a, dir)
 		require.ErrorIs(t, err, ErrMerge, want)
 		require.ErrorContains(t, err, want)
 	}
-	_, _, err := Merge(a)
+	_, _, err := Runs(a)
 	require.ErrorIs(t, err, ErrMerge)
-	_, _, err = Merge(a, t.TempDir())
-	require.ErrorIs(t, err, ErrNoResult)
+	_, _, err = Runs(a, t.TempDir())
+	require.ErrorIs(t, err, result.ErrNoResult)
 }
 
 func TestMergeFiles_AgreeWithVegeta(t *testing.T) {
 	t.Parallel()
-	a := hostDir(t, began, per(200, 10), 2000, same)
-	b := hostDir(t, began.Add(200*time.Millisecond), per(600, 10), 2000, same)
+	a := hostDir(t, resulttest.Began, per(200, 10), 2000, same)
+	b := hostDir(t, resulttest.Began.Add(200*time.Millisecond), per(600, 10), 2000, same)
 	into := filepath.Join(t.TempDir(), "merged")
-	require.NoError(t, MergeFiles(into, a, b))
-	s, _, err := Merge(a, b)
+	require.NoError(t, Files(into, a, b))
+	s, _, err := Runs(a, b)
 	require.NoError(t, err)
 
 	// As `vegeta report a/results.bin b/results.bin` reads several, and as it reads
 	// what was merged.
 	open := func(dir string) vegeta.Decoder {
-		f, err := os.Open(filepath.Join(dir, FileResults))
+		f, err := os.Open(filepath.Join(dir, result.FileResults))
 		require.NoError(t, err)
 		t.Cleanup(func() { f.Close() })
 		return vegeta.DecoderFor(f)
@@ -214,11 +218,26 @@ func TestMergeFiles_AgreeWithVegeta(t *testing.T) {
 	}
 
 	merged := s
-	require.NoError(t, Write(into, merged))
-	r, err := ReadResult(into)
+	require.NoError(t, report.WriteRun(into, merged))
+	r, err := result.ReadResult(into)
 	require.NoError(t, err)
-	require.Equal(t, s.LatencyMS, LatencyOf(r.Recording.Latency))
-	journal, err := os.ReadFile(filepath.Join(into, FileAcknowledged))
+	require.Equal(t, s.LatencyMS, result.LatencyOf(r.Recording.Latency))
+	journal, err := os.ReadFile(filepath.Join(into, result.FileAcknowledged))
 	require.NoError(t, err)
 	require.Equal(t, a+"\n"+b+"\n", string(journal))
+}
+
+func TestMerge_SaysWhatEachHostOffered(t *testing.T) {
+	t.Parallel()
+	offer := func(profiles ...string) (m merge) {
+		for _, profile := range profiles {
+			var h host
+			h.Run = &result.Summary{Load: result.Load{Mode: result.Open, Profile: profile}}
+			m.hosts = append(m.hosts, h)
+		}
+		return m
+	}
+	profile := func(l result.Load) string { return l.Profile }
+	require.Equal(t, "100/s", offer("100/s", "100/s").each(profile))
+	require.Equal(t, "100/s + 1/s..2/s", offer("100/s", "1/s..2/s").each(profile))
 }

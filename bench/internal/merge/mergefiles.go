@@ -1,4 +1,4 @@
-package report
+package merge
 
 import (
 	"errors"
@@ -8,20 +8,22 @@ import (
 	"path/filepath"
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
+
+	"sagabench/bench/internal/result"
 )
 
 // MergeFiles puts into a directory what was written down by several hosts: their
 // requests, their latencies and their journals. A results.bin cannot be appended to
 // another, so they are encoded anew.
-func MergeFiles(into string, dirs ...string) error {
+func Files(into string, dirs ...string) error {
 	if err := os.MkdirAll(into, 0o700); err != nil {
 		return fmt.Errorf("make the result directory: %w", err)
 	}
-	if err := WriteFile(into, FileResults, func(w io.Writer) error { return mergeResults(w, dirs) }); err != nil {
+	if err := result.WriteFile(into, result.FileResults, func(w io.Writer) error { return mergeResults(w, dirs) }); err != nil {
 		return err
 	}
-	for _, name := range []string{FileHistogramLog, FileAcknowledged} {
-		if err := WriteFile(into, name, func(w io.Writer) error { return appendAll(w, name, dirs) }); err != nil {
+	for _, name := range []string{result.FileHistogramLog, result.FileAcknowledged} {
+		if err := result.WriteFile(into, name, func(w io.Writer) error { return appendAll(w, name, dirs) }); err != nil {
 			return err
 		}
 	}
@@ -45,7 +47,7 @@ func appendAll(w io.Writer, name string, dirs []string) error {
 func mergeResults(w io.Writer, dirs []string) error {
 	encode := vegeta.NewEncoder(w)
 	for _, dir := range dirs {
-		f, err := os.Open(filepath.Join(dir, FileResults))
+		f, err := os.Open(filepath.Join(dir, result.FileResults))
 		if err != nil {
 			return err
 		}

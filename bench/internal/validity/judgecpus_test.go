@@ -1,10 +1,12 @@
-package report
+package validity
 
 import (
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"sagabench/bench/internal/result"
 )
 
 func TestJudge_SaysWhichCPUsAreShared(t *testing.T) {
@@ -16,7 +18,7 @@ func TestJudge_SaysWhichCPUsAreShared(t *testing.T) {
 		"machine and CPUs (load and app 2,4-5, app and store 7); the":           {Load: []int{2, 4, 5}, App: []int{0, 2, 3, 4, 5, 7}, Store: []int{7, 8}},
 		"machine, each on CPUs of its own (load 0, app 1-3, store 5); the rate": {Load: []int{0}, App: []int{1, 2, 3}, Store: []int{5}},
 	} {
-		var s Summary
+		var s result.Summary
 		s.Run.SharedHost = true
 		j := judgement{s: s, e: Evidence{CPUs: cpus}}
 		j.surroundings()
@@ -30,26 +32,11 @@ func TestJudge_ARateThatIsToChangeIsNoDrift(t *testing.T) {
 	began := time.Unix(0, 0)
 	var e Evidence
 	for i := range 9 {
-		e.Intervals = append(e.Intervals, Interval{Start: began.Add(time.Duration(i) * time.Second), Length: time.Second, Acknowledged: int64(100 * (i + 1))})
+		e.Intervals = append(e.Intervals, result.Interval{Start: began.Add(time.Duration(i) * time.Second), Length: time.Second, Acknowledged: int64(100 * (i + 1))})
 	}
 	for profile, drifts := range map[string]bool{"": true, "500/s": true, "1.5/s": true, "100/s,200/s": false, "100/s..900/s": false} {
-		j := judgement{s: Summary{Load: Load{Profile: profile}}, e: e}
+		j := judgement{s: result.Summary{Load: result.Load{Profile: profile}}, e: e}
 		j.drift()
 		require.Equal(t, drifts, len(j.warnings) == 1, profile)
 	}
-}
-
-func TestMerge_SaysWhatEachHostOffered(t *testing.T) {
-	t.Parallel()
-	offer := func(profiles ...string) (m merge) {
-		for _, profile := range profiles {
-			var h host
-			h.Run = &Summary{Load: Load{Mode: Open, Profile: profile}}
-			m.hosts = append(m.hosts, h)
-		}
-		return m
-	}
-	profile := func(l Load) string { return l.Profile }
-	require.Equal(t, "100/s", offer("100/s", "100/s").each(profile))
-	require.Equal(t, "100/s + 1/s..2/s", offer("100/s", "1/s..2/s").each(profile))
 }

@@ -1,4 +1,4 @@
-package report
+package validity
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"sagabench/bench/internal/result"
 	"sagabench/internal/format"
 )
 
@@ -16,20 +17,20 @@ type Evidence struct {
 	Incomplete string        // why the run ended early; empty: it did not
 	Planned    time.Duration // of the measured part
 
-	Intervals []Interval // of the measured part
-	LateOwn   int64      // sent late though fewer than the allowed requests were in flight
-	Clamped   int64      // latencies beyond what the histogram holds
+	Intervals []result.Interval // of the measured part
+	LateOwn   int64             // sent late though fewer than the allowed requests were in flight
+	Clamped   int64             // latencies beyond what the histogram holds
 
-	Resources                     // over the measured part
-	LoadCoresUsable int           // cores that the load generator may use
-	CPUs            CPUs          // of its machine
-	GCPause         time.Duration // of the load generator, all pauses together
+	result.Resources               // over the measured part
+	LoadCoresUsable  int           // cores that the load generator may use
+	CPUs             CPUs          // of its machine
+	GCPause          time.Duration // of the load generator, all pauses together
 
-	StoreSagas *int64   // sagas of the run, warm-up included, by the store's own count
-	Leftovers  *int64   // sagas that were in the store before the run
-	After      *Store   // what the store's engine said of itself after the run
-	Findings   []string // what the audit of the store found wrong, in words
-	Failures   []string // what else could not be measured, and why
+	StoreSagas *int64        // sagas of the run, warm-up included, by the store's own count
+	Leftovers  *int64        // sagas that were in the store before the run
+	After      *result.Store // what the store's engine said of itself after the run
+	Findings   []string      // what the audit of the store found wrong, in words
+	Failures   []string      // what else could not be measured, and why
 
 	ErrorBudget float64 // share of requests that may fail; 0: DefaultErrorBudget
 }
@@ -39,28 +40,27 @@ const DefaultErrorBudget = 0.001
 
 // The thresholds of Judge.
 const (
-	lateShare     = 0.01                   // sends that are late for want of the generator: the run is invalid
-	generatorFull = 0.80                   // of the cores it may use: it may be the limit
-	crowdedShare  = 0.80                   // of all cores, used by load, app and store: the machine has none left for a late load
-	hostFull      = 0.95                   // of all cores
-	coreFull      = 0.90                   // of one core
-	connsFull     = 0.90                   // of the app's connections to the store, or of the time that clients wait for one to the app
-	stealShare    = 0.01                   // of all cores
-	moreThanShare = 1.10                   // of what the machine gave: two ways to measure CPU differ by less
-	othersShare   = 0.15                   // of all cores, used by processes that are no part of the run
-	pauseShare    = 0.01                   // of the time
-	driftShare    = 0.10                   // between the first and the last third
-	driftLeast    = 6                      // intervals for a drift to be looked for
-	wholeInterval = 900 * time.Millisecond // shorter ones, at the end, say little about the rate
-	partShare     = 0.10                   // between the p99 from the due time and that from the send
-	partLeastMS   = 2.0                    // below it they do not part
-	countShare    = 0.001                  // between the store's count of sagas and the clients'
+	lateShare     = 0.01  // sends that are late for want of the generator: the run is invalid
+	generatorFull = 0.80  // of the cores it may use: it may be the limit
+	crowdedShare  = 0.80  // of all cores, used by load, app and store: the machine has none left for a late load
+	hostFull      = 0.95  // of all cores
+	coreFull      = 0.90  // of one core
+	connsFull     = 0.90  // of the app's connections to the store, or of the time that clients wait for one to the app
+	stealShare    = 0.01  // of all cores
+	moreThanShare = 1.10  // of what the machine gave: two ways to measure CPU differ by less
+	othersShare   = 0.15  // of all cores, used by processes that are no part of the run
+	pauseShare    = 0.01  // of the time
+	driftShare    = 0.10  // between the first and the last third
+	driftLeast    = 6     // intervals for a drift to be looked for
+	partShare     = 0.10  // between the p99 from the due time and that from the send
+	partLeastMS   = 2.0   // below it they do not part
+	countShare    = 0.001 // between the store's count of sagas and the clients'
 )
 
 // Judge says whether the result may be believed, and what to know before it is
 // quoted: first why not, if it may not. Each warning holds the numbers that it rests
 // on.
-func Judge(s Summary, e Evidence) Validity {
+func Judge(s result.Summary, e Evidence) result.Validity {
 	j := judgement{s: s, e: e, valid: true, warnings: []string{}}
 	j.complete()
 	j.outcomes()
@@ -74,11 +74,11 @@ func Judge(s Summary, e Evidence) Validity {
 	j.omission()
 	j.drift()
 	j.surroundings()
-	return Validity{Valid: j.valid, Warnings: j.warnings}
+	return result.Validity{Valid: j.valid, Warnings: j.warnings}
 }
 
 type judgement struct {
-	s        Summary
+	s        result.Summary
 	e        Evidence
 	valid    bool
 	refused  int // of the warnings, how many make it invalid: the first ones

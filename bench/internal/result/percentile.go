@@ -1,4 +1,4 @@
-package report
+package result
 
 // At is the latency at one of the percentiles that are kept, as 99 or 99.9, in
 // milliseconds; nil: too few samples, or it is not kept.

@@ -1,4 +1,4 @@
-package report
+package result
 
 import (
 	"math"
@@ -30,7 +30,7 @@ func TimelineOf(intervals []Interval, took []Moment) []Moment {
 	}
 	var line []Moment
 	for _, i := range intervals {
-		if i.Length < wholeInterval {
+		if i.Length < WholeInterval {
 			continue
 		}
 		end := i.Start.Add(i.Length).Sub(intervals[0].Start)
@@ -61,3 +61,7 @@ func inMS(d time.Duration, enough bool) *float64 {
 	ms := float64(d.Microseconds()) / 1000
 	return &ms
 }
+
+// wholeInterval is the shortest interval that tells a rate: the last one of a run may be
+// a fraction of a second.
+const WholeInterval = 900 * time.Millisecond

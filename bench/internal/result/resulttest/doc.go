@@ -1,0 +1,2 @@
+// Package resulttest holds results that tests of several packages share.
+package resulttest
