@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,147 +21,120 @@ func (s *Store) Apply(ctx context.Context, changes []store.Change) []error {
 		return errs
 	}
 	defer s.calls.RUnlock()
-	plan := s.plan(changes, errs)
-	calls := make([]*scriptCall, len(plan))
-	for i, p := range plan {
-		calls[i] = &p.scriptCall
-	}
-	if len(calls) > 0 {
-		s.run(ctx, calls)
-	}
-	for _, p := range plan {
-		s.settle(ctx, p, errs)
+	calls := s.plan(changes, errs)
+	s.run(ctx, calls)
+	for _, call := range calls {
+		s.setErrors(ctx, call, errs)
 	}
 	return errs
 }
 
-// plannedCall is a script call and the changes it makes.
-type plannedCall struct {
-	scriptCall
-	groups  []group
-	changes []int // by their number in the batch, in the order in which the script counts them
-	size    int   // how many there will be
+// plan returns the script calls that make the valid changes. Each call takes all
+// changes of its script among lua.MaxSagas changes of the batch.
+func (s *Store) plan(changes []store.Change, errs []error) []*scriptCall {
+	calls := make([]*scriptCall, 0, 4)
+	for first := 0; first < len(changes); first += lua.MaxSagas {
+		groups := store.NewGroups(len(changes))
+		for i := first; i < min(first+lua.MaxSagas, len(changes)); i++ {
+			if errs[i] == nil {
+				groups = groups.Add(i, changes[i], s.indexOf(changes[i]))
+			}
+		}
+		calls = s.appendCalls(calls, changes, groups)
+	}
+	return calls
 }
 
-// group is the changes of a call that the script does the same thing for: same
-// due index, same arguments. As nobody knows beforehand how many there will be,
-// they are linked: see plan.
-type group struct {
-	shard       int          // -1 where the script touches no due index
-	like        store.Change // one of them
-	first, last int          // by their number in the batch
-	size        int
+// noIndex is the shard of changes that touch no due index.
+const noIndex = -1
+
+// indexOf returns the shard whose due index the change touches, or noIndex.
+func (s *Store) indexOf(change store.Change) int {
+	if scriptOf(change) == &lua.Update {
+		return noIndex
+	}
+	return s.shard(change.Gid())
 }
 
-// plan makes a call of the valid changes of one script, or more where they are
-// too many for one, with as few groups as there can be.
-func (s *Store) plan(changes []store.Change, errs []error) []*plannedCall {
-	plan := make([]*plannedCall, 0, 4)
-	next := make([]int, len(changes)) // of each change, the one that follows it in its group
-	for i, change := range changes {
-		if errs[i] != nil {
+// scriptOf returns the script that makes a change. It depends only on the operation,
+// so a group of changes has one script.
+func scriptOf(change store.Change) *lua.Script {
+	t, ok := change.(*store.Transition)
+	switch {
+	case !ok:
+		return &lua.Save
+	case t.To.Final():
+		return &lua.Complete
+	case t.To == t.From && t.Due == 0 && t.Note == "": // nor a Release, which has a Due
+		return &lua.Update
+	default:
+		return &lua.Reschedule
+	}
+}
+
+// appendCalls appends one call per script that the groups need.
+func (s *Store) appendCalls(calls []*scriptCall, changes []store.Change, groups store.Groups) []*scriptCall {
+	for _, script := range [...]*lua.Script{&lua.Save, &lua.Update, &lua.Complete, &lua.Reschedule} {
+		count, sagas := 0, 0
+		for _, g := range groups.All {
+			if scriptOf(g.Change) == script {
+				count++
+				sagas += g.Len
+			}
+		}
+		if sagas == 0 {
 			continue
 		}
-		script, shard := s.scriptOf(change)
-		n := len(plan) - 1
-		for n >= 0 && (plan[n].script != script || plan[n].size == lua.MaxSagas) {
-			n--
+		call := &scriptCall{
+			script:  script,
+			keys:    make([]string, 0, count+sagas),
+			args:    make([]string, 0, 1+4*count+sagas),
+			changes: make([]int, 0, sagas),
 		}
-		if n < 0 {
-			n = len(plan)
-			plan = append(plan, &plannedCall{scriptCall: scriptCall{script: script}, groups: make([]group, 0, 8)})
+		if script == &lua.Complete {
+			call.args = append(call.args, millis(s.cfg.Retention))
 		}
-		plan[n].join(i, change, shard, next)
+		for _, g := range groups.All {
+			if scriptOf(g.Change) == script {
+				before := len(call.changes)
+				call.changes = groups.AppendIndexes(call.changes, g)
+				s.appendGroup(call, g)
+				for _, i := range call.changes[before:] {
+					s.appendSaga(call, changes[i])
+				}
+			}
+		}
+		calls = append(calls, call)
 	}
-	for _, call := range plan {
-		s.fill(call, changes, next)
-	}
-	return plan
+	return calls
 }
 
-// scriptOf is what makes a change, and the shard whose due index that touches, or
-// -1.
-func (s *Store) scriptOf(change store.Change) (script *lua.Script, shard int) {
-	switch c := change.(type) {
+// appendGroup appends the due index of a group and the operation.
+func (s *Store) appendGroup(call *scriptCall, g store.Group) {
+	if g.Shard != noIndex {
+		call.keys = append(call.keys, s.indexKey(g.Shard))
+	}
+	call.args = append(call.args, strconv.Itoa(g.Len))
+	switch c := g.Change.(type) {
 	case *store.Create:
-		return &lua.Save, s.shard(c.GID)
+		call.args = append(call.args, millis(max(c.Due, 0)))
 	case *store.Transition:
-		switch {
-		case c.To.Final():
-			return &lua.Complete, s.shard(c.GID)
-		case c.To == c.From && c.Due == 0 && c.Note == "": // nor a Release, which has a Due
-			return &lua.Update, -1
-		default:
-			return &lua.Reschedule, s.shard(c.GID)
+		if call.script == &lua.Reschedule {
+			call.args = append(call.args, encodeDue(c.Due), encodeOwner(c))
 		}
-	default:
-		panic(fmt.Sprintf("redis: a change of type %T: package store has two", change))
+		call.args = append(call.args, encodeTransition(c))
 	}
 }
 
-// join adds change i of the batch to the group that it belongs to.
-func (call *plannedCall) join(i int, change store.Change, shard int, next []int) {
-	call.size++
-	// From the end: a change is mostly like one of the last.
-	for n := len(call.groups) - 1; n >= 0 && n >= len(call.groups)-maxLookBack; n-- {
-		if g := &call.groups[n]; g.shard == shard && alike(g.like, change) {
-			next[g.last] = i
-			g.last = i
-			g.size++
-			return
-		}
-	}
-	call.groups = append(call.groups, group{shard: shard, like: change, first: i, last: i, size: 1})
-}
-
-// maxLookBack bounds the search for a group where no two changes are alike.
-const maxLookBack = 64
-
-// alike reports whether a script is told to do the same by two changes that it
-// makes.
-func alike(a, b store.Change) bool {
-	if a, ok := a.(*store.Create); ok {
-		return a.Due == b.(*store.Create).Due
-	}
-	x, y := a.(*store.Transition), b.(*store.Transition)
-	return x.Epoch == y.Epoch && x.From == y.From && x.To == y.To && slices.Equal(x.Marks, y.Marks) &&
-		x.Due == y.Due && x.Release == y.Release && x.Note == y.Note
-}
-
-// fill writes the keys and arguments of a call.
-func (s *Store) fill(call *plannedCall, changes []store.Change, next []int) {
-	call.keys = make([]string, 0, len(call.groups)+call.size)
-	call.args = make([]string, 0, 1+4*len(call.groups)+call.size)
-	call.changes = make([]int, 0, call.size)
-	if call.script == &lua.Complete {
-		call.args = append(call.args, millis(s.cfg.Retention))
-	}
-	for _, g := range call.groups {
-		if g.shard >= 0 {
-			call.keys = append(call.keys, s.indexKey(g.shard))
-		}
-		call.args = append(call.args, strconv.Itoa(g.size))
-		switch c := g.like.(type) {
-		case *store.Create:
-			call.args = append(call.args, millis(max(c.Due, 0)))
-		case *store.Transition:
-			if call.script == &lua.Reschedule {
-				call.args = append(call.args, encodeDue(c.Due), encodeOwner(c))
-			}
-			call.args = append(call.args, encodeTransition(c))
-		}
-		for i, n := g.first, g.size; n > 0; i, n = next[i], n-1 {
-			call.changes = append(call.changes, i)
-			call.keys = append(call.keys, s.sagaKey(changes[i].Gid()))
-			if c, ok := changes[i].(*store.Create); ok {
-				call.args = append(call.args, encodeCreate(c))
-			}
-		}
+func (s *Store) appendSaga(call *scriptCall, change store.Change) {
+	call.keys = append(call.keys, s.sagaKey(change.Gid()))
+	if c, ok := change.(*store.Create); ok {
+		call.args = append(call.args, encodeCreate(c))
 	}
 }
 
-// settle turns a call's answer into the errors of its changes.
-func (s *Store) settle(ctx context.Context, call *plannedCall, errs []error) {
+// setErrors sets the errors of a call's changes from its reply.
+func (s *Store) setErrors(ctx context.Context, call *scriptCall, errs []error) {
 	refused, err := call.cmd.Int64Slice()
 	if err != nil {
 		err = s.failure(ctx, call.script.Name, err)

@@ -116,7 +116,7 @@ func (s *Store) singly(over redis.Cmdable) applyOne {
 			args[i] = a
 		}
 		call.cmd = over.EvalSha(ctx, call.script.SHA1, call.keys, args...)
-		s.settle(ctx, call, errs)
+		s.setErrors(ctx, call, errs)
 		return errs[0]
 	}
 }

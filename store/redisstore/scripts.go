@@ -38,12 +38,13 @@ func (s *Store) equip(ctx context.Context) error {
 	return nil
 }
 
-// scriptCall is one EVALSHA on its way.
+// scriptCall is one EVALSHA.
 type scriptCall struct {
-	script *lua.Script
-	keys   []string
-	args   []string
-	cmd    *redis.Cmd
+	script  *lua.Script
+	keys    []string
+	args    []string
+	changes []int // by their number in the batch, in the order in which the script counts sagas
+	cmd     *redis.Cmd
 }
 
 func (c *scriptCall) queue(ctx context.Context, pipe redis.Pipeliner) {
@@ -63,6 +64,9 @@ func (c *scriptCall) queue(ctx context.Context, pipe redis.Pipeliner) {
 // because it does not know the script, and only those, are sent once more
 // after it was given the scripts. Each call's outcome is in its cmd.
 func (s *Store) run(ctx context.Context, calls []*scriptCall) {
+	if len(calls) == 0 {
+		return
+	}
 	s.send(ctx, calls)
 	var unknown []*scriptCall
 	for _, call := range calls {

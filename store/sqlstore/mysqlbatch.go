@@ -117,40 +117,21 @@ func (b *mysqlBatch) insert(jobs []*job[*store.Create]) {
 	b.add(text.String())
 }
 
-// shape is what a transition does, whichever saga it does it to.
-type shape struct {
-	epoch    uint32
-	from, to store.Status
-	marks    string // an SQL expression
-	due      int64  // see dueIn
-	moved    bool
-	release  bool
-	note     string
-}
-
-// alike are sagas to which the same is to be done.
-type alike struct {
-	what *store.Transition // of any of them
-	gids []string
-}
-
+// update adds one statement per group of transitions that do the same.
 func (b *mysqlBatch) update(transitions []*job[*store.Transition], keep int64) {
-	byShape := make(map[shape]*alike)
-	var order []shape
-	for _, j := range transitions {
-		t := j.change
-		s := shape{epoch: t.Epoch, from: t.From, to: t.To, marks: withMarks(t.Marks), release: t.Release, note: t.Note}
-		s.due, s.moved = dueIn(t, keep)
-		group := byShape[s]
-		if group == nil {
-			group = &alike{what: t}
-			byShape[s] = group
-			order = append(order, s)
-		}
-		group.gids = append(group.gids, t.GID)
+	groups := store.NewGroups(len(transitions))
+	for i, j := range transitions {
+		groups = groups.Add(i, j.change, 0)
 	}
-	for _, s := range order {
-		b.updateAll(s, byShape[s])
+	var gids []string
+	var indexes []int
+	for _, group := range groups.All {
+		indexes = groups.AppendIndexes(indexes[:0], group)
+		gids = gids[:0]
+		for _, i := range indexes {
+			gids = append(gids, transitions[i].change.GID)
+		}
+		b.updateAll(group.Change.(*store.Transition), gids, keep)
 	}
 }
 
@@ -167,34 +148,34 @@ func place(m store.SetMark) string { return strconv.Itoa(int(m.Branch) + 1) }
 
 func quoted[C ~byte](c C) string { return "'" + string(rune(c)) + "'" }
 
-func (b *mysqlBatch) updateAll(s shape, group *alike) {
+func (b *mysqlBatch) updateAll(t *store.Transition, gids []string, keep int64) {
 	var text strings.Builder
-	text.WriteString("UPDATE saga FORCE INDEX (PRIMARY) SET marks=" + s.marks)
-	if s.to != s.from {
-		text.WriteString(",status=" + quoted(s.to) + ",updated=" + b.now)
+	text.WriteString("UPDATE saga FORCE INDEX (PRIMARY) SET marks=" + withMarks(t.Marks))
+	if t.To != t.From {
+		text.WriteString(",status=" + quoted(t.To) + ",updated=" + b.now)
 	}
-	if s.to.Final() {
+	if t.To.Final() {
 		text.WriteString(",done=1")
 	}
-	if s.moved {
-		text.WriteString(",due=" + b.now + "+" + strconv.FormatInt(s.due, 10))
+	if due, moved := dueIn(t, keep); moved {
+		text.WriteString(",due=" + b.now + "+" + strconv.FormatInt(due, 10))
 	}
-	if s.release {
+	if t.Release {
 		text.WriteString(",owner=''")
 	}
-	if s.note != "" {
+	if t.Note != "" {
 		text.WriteString(",note=?")
-		b.arg([]byte(s.note))
+		b.arg([]byte(t.Note))
 	}
-	text.WriteString(" WHERE " + cmp.Or(b.found, "1") + " AND gid IN ('" + strings.Join(group.gids, "','") + "') AND epoch=" + strconv.FormatUint(uint64(s.epoch), 10) +
-		" AND status=" + quoted(s.from))
-	for _, m := range group.what.Marks {
+	text.WriteString(" WHERE " + cmp.Or(b.found, "1") + " AND gid IN ('" + strings.Join(gids, "','") + "') AND epoch=" + strconv.FormatUint(uint64(t.Epoch), 10) +
+		" AND status=" + quoted(t.From))
+	for _, m := range t.Marks {
 		// Never back, and of a branch that is not there it is neither.
 		text.WriteString(" AND SUBSTR(marks," + place(m) + ",1) IN ('-'," + quoted(m.Mark) + ")")
 	}
 	b.add(text.String())
 	// One more than the greatest number is out of range.
-	b.found = "1+~0*(ROW_COUNT()<>" + strconv.Itoa(len(group.gids)) + ")"
+	b.found = "1+~0*(ROW_COUNT()<>" + strconv.Itoa(len(gids)) + ")"
 }
 
 const outOfRange = 1690
