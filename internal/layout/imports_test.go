@@ -34,6 +34,7 @@ var rules = []struct {
 	{"saga", []string{"store", "store/groupcommit"}, "the coordinator works over any store"},
 	{"saga/webui", []string{"saga", "store", "internal/format", "internal/peer", "internal/secret"}, "the page knows the coordinator, and no engine"},
 	{"saga/httpapi", []string{"saga", "store"}, "the wire format knows the coordinator, and no engine"},
+	{"saga/metrics", []string{"saga", "store"}, "it reads counters, so that the coordinator does not know Prometheus"},
 	{"saga/barrier", nil, "participants link it, and they run no coordinator"},
 	{"deploy/lab", []string{"internal/filesystem"}, "it starts servers and knows nothing of what they are for"},
 	{"internal/filesystem", nil, "it asks the kernel"},
@@ -57,7 +58,7 @@ var rules = []struct {
 	{"bench/internal/capacity", []string{"bench/internal/result", "bench/internal/validity", "bench/internal/stats", "internal/format"}, "it decides what to measure next; others send the load"},
 	{"bench/internal/compare", []string{"bench/internal/result", "bench/internal/stats", "internal/document", "internal/format"}, "it works on results, and runs nothing"},
 	{"bench/internal/plan", []string{"bench/internal/report", "bench/internal/result", "bench/internal/stats", "bench/internal/usl", "internal/document", "internal/format", "store"}, "it works on results, and runs nothing"},
-	{"bench/internal/", []string{"store", "store/open", "saga", "saga/httpapi", "saga/webui", "lua", "deploy/lab", "internal/document", "internal/format", "internal/filesystem", "internal/fill", "internal/peer", "internal/secret", "internal/tlsfiles", "bench/internal/", "store/groupcommit"}, "only the command line reads the configuration"},
+	{"bench/internal/", []string{"store", "store/open", "saga", "saga/httpapi", "saga/metrics", "saga/webui", "lua", "deploy/lab", "internal/document", "internal/format", "internal/filesystem", "internal/fill", "internal/peer", "internal/secret", "internal/tlsfiles", "bench/internal/", "store/groupcommit"}, "only the command line reads the configuration"},
 	{"bench", []string{"bench/internal/cli"}, "main hands its arguments on"},
 }
 

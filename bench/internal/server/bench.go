@@ -11,6 +11,7 @@ import (
 
 	"sagabench/internal/secret"
 	"sagabench/saga"
+	"sagabench/saga/metrics"
 	"sagabench/store"
 )
 
@@ -32,7 +33,7 @@ func newBench(c *saga.Coordinator, scenario Scenario, url string, token secret.T
 		took: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "sagabench_saga_duration_seconds",
 			Help:    "Time from a saga's submission to its end, of those that /bench/saga saw end.",
-			Buckets: latencyBuckets(),
+			Buckets: metrics.LatencyBuckets(),
 		}),
 	}
 	return b

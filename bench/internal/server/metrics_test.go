@@ -102,7 +102,7 @@ func TestMetrics_CountWhatHappened(t *testing.T) {
 		fsyncs, known := got["sagabench_store_fsyncs_total"]
 		require.Equal(t, s.(store.CounterSource).Counters().Fsyncs >= 0, known)
 		require.True(t, !known || fsyncs >= 14)
-		_, shared := s.(pooled)
+		_, shared := s.(store.ConnectionPool)
 		require.Equal(t, shared, got["sagabench_store_connections_max"] >= 2)
 		waited, known := got["sagabench_store_connection_wait_seconds_total"]
 		require.Equal(t, shared, known)

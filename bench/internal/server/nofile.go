@@ -25,7 +25,7 @@ func (c Config) withinFiles(files int, st any, log *slog.Logger) (lowered Config
 	}
 	ofStore, ofStoreAtMost := min(embeddedFiles, files/4), embeddedFiles
 	least := (otherFiles+reserveConns+2)*4/3 + 1 // of which a quarter is the store's
-	if shared, ok := st.(pooled); ok {
+	if shared, ok := st.(store.ConnectionPool); ok {
 		ofStore, _ = shared.Connections()
 		ofStoreAtMost, least = ofStore, otherFiles+reserveConns+2+ofStore
 	}

@@ -16,6 +16,7 @@ import (
 
 	"sagabench/saga"
 	"sagabench/saga/httpapi"
+	"sagabench/saga/metrics"
 	"sagabench/saga/webui"
 	"sagabench/store"
 )
@@ -24,7 +25,7 @@ import (
 type Deps struct {
 	Listener net.Listener // from Listen; Run closes it
 	Store    store.Store  // open; stays open
-	Saga     saga.Config  // its Commit.Observe, Observe and MaxWait are the server's to set
+	Saga     saga.Config  // its Observe and MaxWait are the server's to set
 	Logger   *slog.Logger // nil: slog.Default; the coordinator's too, unless Saga has one
 }
 
@@ -37,7 +38,7 @@ type Server struct {
 	caller      *saga.HTTPCaller
 	coordinator *saga.Coordinator
 	stats       *stats
-	metrics     *metrics
+	metrics     *metrics.Metrics
 	guard       *guard
 	api         *httpapi.API
 	ui          *webui.UI
@@ -78,7 +79,6 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		cfg:      cfg,
 		listener: newBounded(deps.Listener, cfg.MaxConns, cfg.perPeer()),
 		log:      log,
-		metrics:  newMetrics(),
 		url:      cfg.scheme() + "://" + addr.String(),
 	}
 	if warning := ClearText(cfg, deps.Listener); warning != "" {
@@ -104,11 +104,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if deps.Saga.Logger == nil {
 		deps.Saga.Logger = s.log
 	}
-	deps.Saga.Commit.Observe = s.metrics.observeBatch
-	deps.Saga.Observe = func(a saga.Attempt) {
-		s.metrics.observeAttempt(a)
-		attempts.Observe(a)
-	}
+	deps.Saga.Observe = attempts.Observe
+	s.metrics = metrics.Instrument(&deps.Saga)
 	deps.Saga.MaxWait = cfg.Wait
 	if s.coordinator, err = saga.New(deps.Store, s.caller, deps.Saga); err != nil {
 		return nil, err
