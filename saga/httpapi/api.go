@@ -9,42 +9,40 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"sagabench/saga"
+	"sagabench/saga/inspect"
 	"sagabench/store"
 )
 
-// Config is how the API behaves.
+// Config configures an API.
 type Config struct {
-	Version string // what /version answers
-	// Admin reports whether a request may force sagas to stop; nil: none may.
+	Version string // what /version returns
+	// Admin reports whether a request may force sagas to stop. Nil: none may.
 	Admin func(*http.Request) bool
-	// Audit is told of each request that would change something, once it is answered: what
-	// was asked, of which saga, and the status of the answer; nil: nobody is. The gid
-	// is the client's, of any length and content.
+	// Audit is called after the response to each request that changes something: what
+	// was asked, for which saga, and the response's status. The gid is the client's, of
+	// any length and content. Nil: nothing is audited.
 	Audit  func(r *http.Request, action, gid string, status int)
 	Logger *slog.Logger // nil: slog.Default
 }
 
-// API answers requests. Make it with New.
+// API serves dtm's HTTP API. Make it with New.
 type API struct {
 	coordinator *saga.Coordinator
-	store       store.Store
 	cfg         Config
-	log         *slog.Logger
+	reader      *inspect.Reader
 	bodies      sync.Pool           // of *bytes.Buffer
-	decoding    *semaphore.Weighted // of maxDecoding
-	reading     *semaphore.Weighted // of maxReading
+	decoding    *semaphore.Weighted // of maxDecoding bytes
 }
 
-// New is the API of a coordinator, which runs over that store.
+// New returns the API of a coordinator, which runs over that store.
 func New(c *saga.Coordinator, s store.Store, cfg Config) *API {
-	a := &API{coordinator: c, store: s, cfg: cfg, log: cfg.Logger, decoding: semaphore.NewWeighted(maxDecoding), reading: semaphore.NewWeighted(maxReading)}
-	if a.log == nil {
-		a.log = slog.Default()
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
 	}
-	return a
+	return &API{coordinator: c, cfg: cfg, reader: inspect.NewReader(c, s, cfg.Logger), decoding: semaphore.NewWeighted(maxDecoding)}
 }
 
-// Register adds the API's paths, which begin with /api/.
+// Register adds the API's routes, which begin with /api/.
 func (a *API) Register(r gin.IRouter) {
 	r.Any("/api/ping", func(c *gin.Context) { write(c, http.StatusOK, []byte(`{"msg":"pong"}`)) })
 
@@ -60,7 +58,7 @@ func (a *API) Register(r gin.IRouter) {
 	r.GET("/api/dtmsvr/all", a.all)
 }
 
-// Actions that Config.Audit is told of.
+// Actions passed to Config.Audit.
 const (
 	ActionSubmit    = "submit"
 	actionAbort     = "abort"
@@ -69,21 +67,21 @@ const (
 	actionRetryAll  = "retry-all"
 )
 
-func (a *API) audited(c *gin.Context, action, gid string) {
+func (a *API) audit(c *gin.Context, action, gid string) {
 	if a.cfg.Audit != nil {
 		a.cfg.Audit(c.Request, action, gid, c.Writer.Status())
 	}
 }
 
 func newGID(c *gin.Context) {
-	answer(c, http.StatusOK, struct {
+	respond(c, http.StatusOK, struct {
 		GID    string `json:"gid"`
 		Result string `json:"dtm_result"`
 	}{saga.NewGID(), resultSuccess})
 }
 
 func (a *API) version(c *gin.Context) {
-	answer(c, http.StatusOK, struct {
+	respond(c, http.StatusOK, struct {
 		Version string `json:"version"`
 	}{a.cfg.Version})
 }

@@ -14,29 +14,29 @@ import (
 	"sagabench/store"
 )
 
-// MaxBodyBytes bounds a request's body: twice what a saga may hold, as payloads
-// are JSON inside JSON, and their quotes are escaped.
+// MaxBodyBytes bounds a request's body. It is twice the size of a saga: payloads are JSON
+// inside JSON, so their quotes are escaped.
 const MaxBodyBytes = 2 * store.MaxBodyBytes
 
-// Limits on what bodies cost while they are decoded.
+// Limits on the cost of decoding bodies.
 const (
-	// smallBody is the size up to which a body costs little whatever is in it: at
-	// worst 1 MiB, of steps without a field. Larger ones are counted and scanned.
+	// smallBody is the size up to which a body of any content takes at most 1 MiB to
+	// decode. The worst are steps without a field.
 	smallBody = 32 << 10
-	// maxDecoding bounds the bytes of all larger bodies that are in memory at once.
-	// The saga that is made of one takes as much again.
+	// maxDecoding bounds the larger bodies in memory, in bytes. The saga made of one
+	// takes as much again.
 	maxDecoding = 4 * MaxBodyBytes
-	// decodingWait is how long a larger body waits for others to be decoded.
+	// decodingWait is how long a larger body waits for maxDecoding.
 	decodingWait = time.Second
-	// maxCommas bounds those outside of strings. A saga of store.MaxSteps steps with
-	// all that a submit knows has 6,000.
+	// maxCommas bounds the commas outside of strings. A saga of store.MaxSteps steps
+	// with every field has 6,000.
 	maxCommas = 16 << 10
-	// maxKept is how large a buffer may have grown that is kept for others.
-	maxKept = 64 << 10
+	// maxPooled is the largest buffer that is used again.
+	maxPooled = 64 << 10
 )
 
-// decode reads the body, one JSON object, into a struct. Fields that the struct
-// does not have are ignored.
+// decode reads the body, one JSON object, into a struct. It ignores unknown fields.
+// Returns errTooLarge, errDecoding, or store.ErrInvalid.
 func (a *API) decode(c *gin.Context, into any) error {
 	size := c.Request.ContentLength
 	if size > MaxBodyBytes {
@@ -47,7 +47,7 @@ func (a *API) decode(c *gin.Context, into any) error {
 		buffer = new(bytes.Buffer)
 	}
 	defer func() {
-		if buffer.Cap() <= maxKept {
+		if buffer.Cap() <= maxPooled {
 			buffer.Reset()
 			a.bodies.Put(buffer)
 		}
@@ -55,7 +55,7 @@ func (a *API) decode(c *gin.Context, into any) error {
 	n, err := buffer.ReadFrom(io.LimitReader(c.Request.Body, smallBody+1))
 	if err == nil && n > smallBody {
 		if size < 0 {
-			size = MaxBodyBytes // it does not say
+			size = MaxBodyBytes // no Content-Length
 		}
 		ctx, cancel := context.WithTimeout(c.Request.Context(), decodingWait)
 		defer cancel()
@@ -75,10 +75,10 @@ func (a *API) decode(c *gin.Context, into any) error {
 	case n > smallBody && commas(buffer.Bytes()) > maxCommas:
 		return invalid("body: more than %d values; a saga has at most %d steps", maxCommas, store.MaxSteps)
 	}
-	return explain("body", json.Unmarshal(buffer.Bytes(), into)) // which copies all that it takes
+	return explain("body", json.Unmarshal(buffer.Bytes(), into)) // copies, so the buffer is free again
 }
 
-// commas counts those that stand outside of strings, up to maxCommas and a few more.
+// commas counts the commas outside of strings. It may stop beyond maxCommas.
 func commas(text []byte) (n int) {
 	for n <= maxCommas {
 		quote := bytes.IndexByte(text, '"')
@@ -87,10 +87,10 @@ func commas(text []byte) (n int) {
 		}
 		n += bytes.Count(text[:quote], []byte{','})
 		text = text[quote+1:]
-		for { // to the end of the string
+		for { // until the end of the string
 			quote = bytes.IndexByte(text, '"')
 			if quote < 0 {
-				return n // it is no JSON
+				return n // not JSON
 			}
 			escapes := 0
 			for escapes < quote && text[quote-1-escapes] == '\\' {
@@ -105,8 +105,8 @@ func commas(text []byte) (n int) {
 	return n
 }
 
-// explain says in the words of the request what is wrong with the JSON of a part
-// of it.
+// explain turns an error of decoding part of a request into one that names the field
+// and the JSON type it wants.
 func explain(part string, err error) error {
 	var badType *json.UnmarshalTypeError
 	switch {

@@ -1,14 +1,13 @@
 package httpapi
 
 import (
-	"encoding/json"
 	"time"
 
 	"sagabench/saga"
 	"sagabench/store"
 )
 
-// transaction is a saga, in dtm's words.
+// transaction is a saga in dtm's format.
 type transaction struct {
 	ID               int        `json:"id"` // always 0, as with dtm on Redis
 	CreateTime       time.Time  `json:"create_time"`
@@ -19,12 +18,12 @@ type transaction struct {
 	Protocol         string     `json:"protocol"`
 	FinishTime       *time.Time `json:"finish_time,omitempty"`   // if it succeeded
 	RollbackTime     *time.Time `json:"rollback_time,omitempty"` // if it failed
-	Result           string     `json:"result,omitempty"`        // what holds it up, unless it has ended
+	Result           string     `json:"result,omitempty"`        // why it waits, unless it has ended
 	RollbackReason   string     `json:"rollback_reason,omitempty"`
 	Options          string     `json:"options"` // JSON text
 	CustomData       string     `json:"custom_data,omitempty"`
 	NextCronInterval int64      `json:"next_cron_interval,omitempty"` // seconds, if the saga asked for them
-	NextCronTime     *time.Time `json:"next_cron_time,omitempty"`     // when anyone may take it up, unless it has ended
+	NextCronTime     *time.Time `json:"next_cron_time,omitempty"`     // when it is due, unless it has ended
 	Owner            string     `json:"owner,omitempty"`
 	options
 	Steps    []stepURLs `json:"steps,omitempty"`    // in the answer to query only
@@ -36,8 +35,8 @@ type stepURLs struct {
 	Compensate string `json:"compensate"`
 }
 
-// options are what the submit asked for, times in seconds. They are
-// transaction.Options too, as text.
+// options are the options of the submit, times in seconds. transaction.Options has
+// them as text, too.
 type options struct {
 	TimeoutToFail  int64             `json:"timeout_to_fail,omitempty"`
 	RequestTimeout int64             `json:"request_timeout,omitempty"`
@@ -70,11 +69,7 @@ func describe(info saga.Info) transaction {
 			RetryLimit:     s.RetryLimit,
 		},
 	}
-	text, err := json.Marshal(t.options)
-	if err != nil { // strings and numbers always encode
-		panic(err)
-	}
-	t.Options = string(text)
+	t.Options = string(encode(t.options))
 	switch info.Status {
 	case store.StatusSucceeded:
 		t.FinishTime = &updated
@@ -87,8 +82,8 @@ func describe(info saga.Info) transaction {
 	return t
 }
 
-// describeWhole is describe with what the steps hold, which pages leave out: it may
-// be megabytes.
+// describeWhole is describe with the steps and payloads. Lists leave these out, since
+// they may be megabytes.
 func describeWhole(info saga.Info) transaction {
 	t := describe(info)
 	for _, s := range info.Saga.Steps {
@@ -98,11 +93,10 @@ func describeWhole(info saga.Info) transaction {
 	return t
 }
 
-// seconds rounds up: what a library set to less than one is not nothing.
+// seconds rounds up: a library may set less than one second, and 0 means unset.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// branch is one of a saga's, in dtm's words. It has no times of its own: they are
-// the saga's.
+// branch is a branch in dtm's format. Its times are the saga's.
 type branch struct {
 	ID         int       `json:"id"`
 	CreateTime time.Time `json:"create_time"`
@@ -115,7 +109,8 @@ type branch struct {
 	Status     string    `json:"status"`
 }
 
-// branches are in dtm's order: of each step the compensation first.
+// branches lists a saga's branches in dtm's order: the compensation of a step before
+// its action.
 func branches(info saga.Info) []branch {
 	list := make([]branch, 0, 2*len(info.Saga.Steps))
 	for i, s := range info.Saga.Steps {

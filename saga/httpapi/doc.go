@@ -1,46 +1,44 @@
 // Package httpapi is dtm's HTTP API for sagas, over a coordinator: programs that
 // drive dtm's sagas through one of dtm's clients drive this one unchanged.
 //
-//	GET  /api/dtmsvr/newGid             a gid nobody else has
+//	GET  /api/dtmsvr/newGid             a unique gid
 //	GET  /api/dtmsvr/version            the server's version
-//	POST /api/dtmsvr/submit             makes a saga; with wait_result, answers when it has ended
-//	POST /api/dtmsvr/abort              has a saga undone
-//	POST /api/dtmsvr/forceStop          gives a saga up as failed, nothing compensated; for the admin
-//	POST /api/dtmsvr/resetNextCronTime  ends the pause of one saga
-//	GET  /api/dtmsvr/resetCronTime      ends the pauses of many
+//	POST /api/dtmsvr/submit             creates a saga; with wait_result, responds when it has ended
+//	POST /api/dtmsvr/abort              aborts a saga
+//	POST /api/dtmsvr/forceStop          ends a saga as failed without compensation; for the admin
+//	POST /api/dtmsvr/resetNextCronTime  retries a deferred saga now
+//	GET  /api/dtmsvr/resetCronTime      retries many deferred sagas now
 //	GET  /api/dtmsvr/query              one saga and its branches
 //	GET  /api/dtmsvr/all                pages of sagas
 //	POST /api/dtmsvr/prepare            refused: sagas are submitted
 //	     /api/ping                      whether the process answers, by any method
 //
-// The answers:
+// Responses:
 //
-//	200 {"dtm_result":"SUCCESS"}                   done; what reads has fields of its own
+//	200 {"dtm_result":"SUCCESS"}                   done; reads have fields of their own
 //	400 {"message":…}                              the request is wrong; nothing was written
 //	403 {"message":…}                              only the admin may do this
 //	404 {"message":…}                              no such saga
-//	409 {"dtm_result":"FAILURE","message":…}       the saga failed, has ended, or the gid is another's
+//	409 {"dtm_result":"FAILURE","message":…}       the saga failed, has ended, or another saga has the gid
 //	413 {"message":…}                              the body is too large
-//	425 {"dtm_result":"ONGOING","message":…}       the saga goes on, but its end was not waited for any longer
-//	500 {"message":…}                              the store is away: the outcome is unknown
+//	425 {"dtm_result":"ONGOING","message":…}       the saga continues; the wait for its end is over
+//	500 {"message":…}                              the store does not answer: the outcome is unknown
 //	503 {"message":…}, Retry-After                 too much is under way; nothing was written
 //
 // # What it guarantees
 //
-//   - A submit that is answered with 200 is durable. Submitting the same saga
-//     again is answered with 200 as well, whatever became of it; with
-//     wait_result, by how it ended. Another saga under its gid gets 409, and none
-//     of its branches is called.
-//   - What dtm ignores is ignored: fields it does not know, and the top-level
-//     concurrent. What dtm trips over is refused with 400, which names the field.
-//   - A body is read up to [MaxBodyBytes], and costs little more than its size,
-//     whatever is in it. So many large ones are read at a time.
+//   - A submit with response 200 is durable. Submitting the same saga again returns 200
+//     as well; with wait_result, its outcome. Another saga with the same gid gets 409,
+//     and none of its branches is called.
+//   - Fields that dtm ignores are ignored: unknown ones, and the top-level concurrent.
+//     Values that make dtm fail get 400, which names the field.
+//   - A body is read up to [MaxBodyBytes]. Decoding takes little more memory than its
+//     size, for any content. The large bodies in memory together are bounded.
 //
 // # What it leaves to others
 //
-// Whoever mounts it decides who may reach it, and sets the timeouts of the
-// connections; only forceStop asks who is there. Why a request ended with a 500 is in
-// gin's errors (Context.Errors) for the log, and not in the answer: it holds the
-// store's address. What sagas mean, their limits
-// and the addresses of branches are package saga's.
+// The server that registers it authenticates clients and sets the timeouts of
+// connections; only forceStop calls [Config.Admin]. The cause of a 500 is in gin's errors
+// (Context.Errors) for the log. The response leaves it out, since it holds the store's
+// address. Package saga checks sagas, their limits and the addresses of branches.
 package httpapi

@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -11,11 +9,11 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"sagabench/saga"
+	"sagabench/saga/inspect"
 	"sagabench/store"
 )
 
-// found is the answer to query. A null transaction says that there is no such
-// saga.
+// found is the response to query. A null transaction says that there is no such saga.
 type found struct {
 	Branches    []branch     `json:"branches"`
 	Transaction *transaction `json:"transaction"`
@@ -24,90 +22,43 @@ type found struct {
 func (a *API) query(c *gin.Context) {
 	gid := c.Query("gid")
 	if gid == "" {
-		answer(c, http.StatusInternalServerError, result{Message: "no gid specified"}) // 500 as dtm has it
+		respond(c, http.StatusInternalServerError, result{Message: "no gid specified"}) // 500 as dtm does
 		return
 	}
-	info, err := a.get(c, gid)
+	a.withSaga(c, gid, found{Branches: []branch{}}, func(info saga.Info) any {
+		t := describeWhole(info)
+		return found{Branches: branches(info), Transaction: &t}
+	})
+}
+
+// withSaga responds with what describe makes of a saga, or with none if there is no
+// saga of that gid.
+func (a *API) withSaga(c *gin.Context, gid string, none any, describe func(saga.Info) any) {
+	info, release, err := a.reader.Saga(c.Request.Context(), gid)
 	switch {
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrInvalid): // a malformed gid is no saga's
+		respond(c, http.StatusOK, none)
 	case err != nil:
 		fail(c, err)
-	case info == nil:
-		answer(c, http.StatusOK, found{Branches: []branch{}})
 	default:
-		if n := int64(len(info.Body)); n > smallAnswer {
-			if !a.reading.TryAcquire(n) {
-				fail(c, errReading)
-				return
-			}
-			defer a.reading.Release(n)
-		}
-		t := describeWhole(*info)
-		answer(c, http.StatusOK, found{Branches: branches(*info), Transaction: &t})
+		defer release()
+		respond(c, http.StatusOK, describe(info))
 	}
 }
 
-const (
-	// maxReading bounds the bodies of sagas that are in memory to be answered, and the
-	// large answers that clients have not taken yet.
-	maxReading = 4 * store.MaxPageBytes
-	// smallAnswer is how long one may be that does not count.
-	smallAnswer = 64 << 10
-)
-
-// errReading: maxReading bytes are in use.
-var errReading = errors.New("too many large sagas are read at once")
-
-// readPage makes room for a page. free gives back all of it but keep.
-func (a *API) readPage(ctx context.Context) (free func(keep int), err error) {
-	ctx, cancel := context.WithTimeout(ctx, decodingWait)
-	defer cancel()
-	held := int64(store.MaxPageBytes)
-	if a.reading.Acquire(ctx, held) != nil {
-		return nil, errReading
-	}
-	return func(keep int) {
-		left := min(held, int64(keep))
-		a.reading.Release(held - left)
-		held = left
-	}, nil
-}
-
-// get gives nil if there is no such saga, nor could be.
-func (a *API) get(c *gin.Context, gid string) (*saga.Info, error) {
-	if store.CheckGID(gid) != nil {
-		return nil, nil
-	}
-	info, err := a.coordinator.Get(c.Request.Context(), gid)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	return &info, nil
-}
-
-// listed is the answer to all.
+// listed is the response to all.
 type listed struct {
 	NextPosition string        `json:"next_position"` // empty: there is no more
 	Transactions []transaction `json:"transactions"`
 }
 
-// maxListed bounds a page: its sagas are read whole.
+// maxListed bounds a page, since its sagas are read whole.
 const maxListed = 1000
 
 func (a *API) all(c *gin.Context) {
-	l := listed{Transactions: []transaction{}}
+	list := listed{Transactions: []transaction{}}
 	if gid := c.Query("gid"); gid != "" {
-		info, err := a.get(c, gid)
-		if err != nil {
-			fail(c, err)
-			return
-		}
-		if info != nil {
-			l.Transactions = append(l.Transactions, describe(*info))
-		}
-		answer(c, http.StatusOK, l)
+		a.withSaga(c, gid, list, func(info saga.Info) any { return listed{Transactions: []transaction{describe(info)}} })
 		return
 	}
 	query, some, err := listQuery(c)
@@ -115,43 +66,29 @@ func (a *API) all(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	if some {
-		free, err := a.readPage(c.Request.Context())
-		if err != nil {
-			fail(c, err)
-			return
-		}
-		defer free(0)
-		page, err := a.store.List(c.Request.Context(), query)
-		if err != nil {
-			fail(c, err)
-			return
-		}
-		l.NextPosition = page.Next
-		for _, r := range page.Records {
-			info, err := saga.Read(r)
-			if err != nil {
-				a.log.Error("cannot read a saga", "gid", r.GID, "error", err)
-				info = saga.Info{Record: r, Saga: new(saga.Saga)} // what a page can still say of it
-			}
-			l.Transactions = append(l.Transactions, describe(info))
-		}
-		text, err := json.Marshal(l)
-		if err != nil { // strings, numbers and times always encode
-			panic(err)
-		}
-		if len(text) <= smallAnswer {
-			free(0) // however slowly it is taken
-		} else {
-			free(len(text))
-		}
-		write(c, http.StatusOK, text)
+	if !some {
+		respond(c, http.StatusOK, list)
 		return
 	}
-	answer(c, http.StatusOK, l)
+	page, err := a.reader.Page(c.Request.Context(), query)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	defer page.Release(0)
+	list.NextPosition = page.Next
+	for _, info := range page.Sagas {
+		if info.Saga == nil {
+			info.Saga = new(saga.Saga) // its record still has gid, status and times
+		}
+		list.Transactions = append(list.Transactions, describe(info))
+	}
+	text := encode(list)
+	page.Release(len(text)) // the client may be slow to read the response
+	write(c, http.StatusOK, text)
 }
 
-// listQuery reads the filters; some tells whether anything can pass them.
+// listQuery reads the filters. some is false if no saga can match them.
 func listQuery(c *gin.Context) (q store.Query, some bool, err error) {
 	q.Cursor = c.Query("position")
 	limit, err := integer(c, "limit", 100, 1, maxListed)
@@ -173,12 +110,8 @@ func listQuery(c *gin.Context) (q store.Query, some bool, err error) {
 	case "prepared":
 		return q, false, nil // no saga waits for a submit
 	default:
-		for _, s := range []store.Status{store.StatusSubmitted, store.StatusAborting, store.StatusSucceeded, store.StatusFailed} {
-			if status == s.String() {
-				q.Status = s
-			}
-		}
-		if q.Status == 0 {
+		var ok bool
+		if q.Status, ok = inspect.ParseStatus(status); !ok {
 			return q, false, invalid("status: %q, must be prepared, submitted, aborting, succeed or failed", status)
 		}
 	}
@@ -186,10 +119,10 @@ func listQuery(c *gin.Context) (q store.Query, some bool, err error) {
 }
 
 // integer reads a query parameter.
-func integer(c *gin.Context, name string, otherwise, least, most int64) (int64, error) {
+func integer(c *gin.Context, name string, absent, least, most int64) (int64, error) {
 	text := c.Query(name)
 	if text == "" {
-		return otherwise, nil
+		return absent, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < least || n > most {
@@ -198,7 +131,7 @@ func integer(c *gin.Context, name string, otherwise, least, most int64) (int64, 
 	return n, nil
 }
 
-// milliseconds reads a query parameter that counts them since 1970.
+// milliseconds reads a query parameter in milliseconds since 1970.
 func milliseconds(c *gin.Context, name string) (time.Time, error) {
 	const none, most = -1, 1 << 52
 	ms, err := integer(c, name, none, 0, most)

@@ -15,6 +15,7 @@ import (
 
 	"sagabench/internal/testkit"
 	"sagabench/saga"
+	"sagabench/saga/inspect"
 	"sagabench/store"
 	"sagabench/store/pebblestore"
 )
@@ -228,7 +229,7 @@ func TestQuery_BoundsTheLargeAnswersInMemory(t *testing.T) {
 		require.Equal(t, http.StatusOK, at.post("/api/dtmsvr/submit",
 			fmt.Sprintf(`{"gid":%q,"trans_type":"saga","wait_result":true,"steps":[{},{},{}],"payloads":[%q,%[2]q,%[2]q]}`, gid, payload)).status)
 	}
-	const clients = 2 * maxReading / (3 * saga.MaxPayloadBytes)
+	const clients = 2 * inspect.MaxBytes / (3 * saga.MaxPayloadBytes)
 	for range clients {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(at.url, "http://"))
 		require.NoError(t, err)

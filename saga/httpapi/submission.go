@@ -7,7 +7,7 @@ import (
 	"sagabench/saga"
 )
 
-// submission is what of a submit's body counts.
+// submission holds the fields of a submit that are used.
 type submission struct {
 	GID            string            `json:"gid"`
 	TransType      string            `json:"trans_type"`
@@ -29,10 +29,11 @@ type step struct {
 	Data       *string `json:"data"` // the payload, from older clients
 }
 
-// custom is what of custom_data counts. Clients set it for concurrent sagas only.
+// custom holds the fields of custom_data that are used. Clients set it for concurrent
+// sagas only.
 type custom struct {
 	Concurrent bool          `json:"concurrent"`
-	Orders     map[int][]int `json:"orders"` // of a step, those that it waits for
+	Orders     map[int][]int `json:"orders"` // by step, the steps that it waits for
 }
 
 const (
@@ -47,7 +48,7 @@ func checkType(transType string) error {
 	return nil
 }
 
-// saga leaves what package saga checks to it.
+// saga converts a submission. Package saga checks the rest.
 func (s *submission) saga() (*saga.Saga, error) {
 	if err := checkType(s.TransType); err != nil {
 		return nil, err
@@ -68,18 +69,19 @@ func (s *submission) saga() (*saga.Saga, error) {
 			return nil, invalid("%s: %d, must be 0 to %d", f.name, f.value, f.max)
 		}
 	}
+	steps, err := s.steps()
+	if err != nil {
+		return nil, err
+	}
 	made := &saga.Saga{
 		GID:            s.GID,
+		Steps:          steps,
 		Timeout:        time.Duration(s.TimeoutToFail) * time.Second,
 		RequestTimeout: time.Duration(s.RequestTimeout) * time.Second,
 		RetryInterval:  time.Duration(s.RetryInterval) * time.Second,
 		RetryLimit:     int(s.RetryLimit),
 		Headers:        s.BranchHeaders,
 		Custom:         s.CustomData,
-	}
-	var err error
-	if made.Steps, err = s.steps(); err != nil {
-		return nil, err
 	}
 	return made, s.order(made)
 }
@@ -100,12 +102,12 @@ func (s *submission) steps() ([]saga.Step, error) {
 	return steps, nil
 }
 
-// order takes the order of the steps from custom_data.
+// order sets the order of the steps from custom_data.
 func (s *submission) order(to *saga.Saga) error {
 	if s.CustomData == "" {
 		return nil
 	}
-	if len(s.CustomData) > saga.MaxCustomBytes { // before it costs anything
+	if len(s.CustomData) > saga.MaxCustomBytes { // before it is decoded
 		return invalid("custom_data: %d bytes, at most %d", len(s.CustomData), saga.MaxCustomBytes)
 	}
 	var c custom
@@ -120,7 +122,7 @@ func (s *submission) order(to *saga.Saga) error {
 			to.Steps[i].After = before
 			continue
 		}
-		// One after another keeps any order that can be kept at all.
+		// Running steps one after another keeps any order that is possible.
 		for _, j := range before {
 			if j < 0 || j >= i {
 				return invalid("custom_data: orders: step %d cannot wait for step %d in a saga that is not concurrent", i, j)

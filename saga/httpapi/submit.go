@@ -12,42 +12,41 @@ import (
 	"sagabench/store"
 )
 
-func (a *API) submit(c *gin.Context) { a.audited(c, ActionSubmit, a.accept(c)) }
+func (a *API) submit(c *gin.Context) { a.audit(c, ActionSubmit, a.accept(c)) }
 
-// accept answers a submit, and returns its gid.
+// accept responds to a submit, and returns its gid.
 func (a *API) accept(c *gin.Context) (gid string) {
 	arrived := time.Now()
 	var s submission
-	if err := a.decode(c, &s); err != nil {
-		fail(c, err)
+	err := a.decode(c, &s)
+	var made *saga.Saga
+	if err == nil {
+		made, err = s.saga()
+	}
+	if err == nil && s.WaitResult {
+		a.run(c, made, arrived)
 		return s.GID
 	}
-	gid = s.GID
-	made, err := s.saga()
-	switch {
-	case err != nil:
+	if err == nil {
+		err = a.coordinator.Submit(c.Request.Context(), made)
+	}
+	if err != nil {
 		fail(c, err)
-	case s.WaitResult:
-		a.run(c, made, arrived)
-	default:
-		if err := a.coordinator.Submit(c.Request.Context(), made); err != nil {
-			fail(c, err)
-			return gid
-		}
+	} else {
 		succeed(c)
 	}
-	return gid
+	return s.GID
 }
 
-// errWaitEnds is why the wait for a saga's end is over while its client still waits.
+// errWaitEnds ends the wait for a saga before the client's own timeout does.
 var errWaitEnds = errors.New("no end before its request_timeout")
 
-// run answers when the saga has ended, or before its submitter waits no longer:
-// dtm's clients take request_timeout for their own timeout, too.
+// run responds when the saga has ended, or shortly before its client gives up: dtm's
+// clients use request_timeout as their own timeout, too.
 func (a *API) run(c *gin.Context, s *saga.Saga, arrived time.Time) {
 	ctx := c.Request.Context()
 	if s.RequestTimeout > 0 {
-		spare := max(s.RequestTimeout/10, time.Second/2) // for the way of request and answer
+		spare := max(s.RequestTimeout/10, time.Second/2) // for the network
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadlineCause(ctx, arrived.Add(s.RequestTimeout-spare), errWaitEnds)
 		defer cancel()
@@ -57,21 +56,19 @@ func (a *API) run(c *gin.Context, s *saga.Saga, arrived time.Time) {
 	case err == nil && ended.Status == store.StatusSucceeded:
 		succeed(c)
 	case err == nil:
-		answer(c, http.StatusConflict, result{Result: resultFailure, Message: ended.Reason})
+		respond(c, http.StatusConflict, result{Result: resultFailure, Message: ended.Reason})
 	case errors.Is(err, saga.ErrEndUnknown):
-		answer(c, http.StatusInternalServerError, result{Message: err.Error()})
-	case errors.Is(err, store.ErrNotFound):
-		// Not of this request: it is there, or was when it ended.
-		answer(c, http.StatusInternalServerError, result{Message: "the saga has ended, but how is not kept by the store"})
+		respond(c, http.StatusInternalServerError, result{Message: err.Error()})
+	case errors.Is(err, store.ErrNotFound): // it was submitted: 404 would deny that
+		respond(c, http.StatusInternalServerError, result{Message: "the saga has ended, but how is not kept by the store"})
 	case errors.Is(err, saga.ErrNotEnded):
-		answer(c, http.StatusTooEarly, result{Result: resultOngoing, Message: err.Error()})
+		respond(c, http.StatusTooEarly, result{Result: resultOngoing, Message: err.Error()})
 	default:
 		fail(c, err)
 	}
 }
 
-// prepare is the first of two calls by clients that run a transaction
-// themselves. Sagas are run by the coordinator, so no client prepares them.
+// prepare refuses sagas: clients prepare only transactions that they run themselves.
 func (a *API) prepare(c *gin.Context) {
 	var s struct {
 		TransType string `json:"trans_type"`

@@ -8,18 +8,18 @@ import (
 	"sagabench/store"
 )
 
-// attemptsKept bounds what Attempts remembers: at most some 7 MB.
-const attemptsKept = 10_000
+// maxAttempts bounds the attempts remembered. They take at most 7 MB.
+const maxAttempts = 10_000
 
-// Attempts remembers the last calls of branches that this process made. Make it
-// with NewAttempts.
+// Attempts remembers the last calls of branches by this process. Make it with
+// NewAttempts.
 type Attempts struct {
-	mu   sync.Mutex
-	kept []attempt // a ring once it is full
-	next int       // where the oldest is then
+	mu     sync.Mutex
+	ring   []attempt
+	oldest int // in a full ring
 }
 
-// attempt is what is kept of a saga.Attempt: not its payload and headers.
+// attempt is a saga.Attempt without its payload and headers.
 type attempt struct {
 	gid     string
 	branch  store.Branch
@@ -29,29 +29,29 @@ type attempt struct {
 	reason  string
 }
 
-// NewAttempts remembers nothing yet.
+// NewAttempts returns an empty memory of attempts.
 func NewAttempts() *Attempts { return &Attempts{} }
 
-// Observe is saga.Config.Observe, or part of it.
+// Observe remembers an attempt. It is to be called by saga.Config.Observe.
 func (a *Attempts) Observe(made saga.Attempt) {
-	kept := attempt{made.GID, made.Branch, made.Began, made.Took, made.Outcome, made.Reason}
+	last := attempt{made.GID, made.Branch, made.Began, made.Took, made.Outcome, made.Reason}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.kept) < attemptsKept {
-		a.kept = append(a.kept, kept)
+	if len(a.ring) < maxAttempts {
+		a.ring = append(a.ring, last)
 		return
 	}
-	a.kept[a.next] = kept
-	a.next = (a.next + 1) % attemptsKept
+	a.ring[a.oldest] = last
+	a.oldest = (a.oldest + 1) % maxAttempts
 }
 
-// of gives those of one saga in the order in which they ended.
+// of returns the attempts of one saga, in the order in which they ended.
 func (a *Attempts) of(gid string) (found []attempt) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for i := range a.kept {
-		if kept := a.kept[(a.next+i)%len(a.kept)]; kept.gid == gid {
-			found = append(found, kept)
+	for i := range a.ring {
+		if made := a.ring[(a.oldest+i)%len(a.ring)]; made.gid == gid {
+			found = append(found, made)
 		}
 	}
 	return found

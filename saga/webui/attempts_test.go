@@ -16,7 +16,7 @@ func TestAttempts_KeepTheLastOnes(t *testing.T) {
 	t.Parallel()
 	a := NewAttempts()
 	const more = 2_500
-	for i := range attemptsKept + more {
+	for i := range maxAttempts + more {
 		a.Observe(saga.Attempt{Call: saga.Call{GID: fmt.Sprint("g", i%10), Branch: store.Branch(i)}, Outcome: saga.Succeeded})
 	}
 	total := 0
@@ -27,7 +27,7 @@ func TestAttempts_KeepTheLastOnes(t *testing.T) {
 			require.Equal(t, store.Branch(more+g+10*i), kept.branch, "in their order")
 		}
 	}
-	require.Equal(t, attemptsKept, total)
+	require.Equal(t, maxAttempts, total)
 	require.Empty(t, a.of("g10"))
 }
 
@@ -37,14 +37,14 @@ func TestAttempts_FromManyGoroutines(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			for range attemptsKept / 4 { // twice as many as are kept
+			for range maxAttempts / 4 { // twice as many as are kept
 				a.Observe(saga.Attempt{Call: saga.Call{GID: "g"}})
 			}
 			_ = a.of("g")
 		})
 	}
 	all.Wait()
-	require.Len(t, a.of("g"), attemptsKept)
+	require.Len(t, a.of("g"), maxAttempts)
 }
 
 func TestTimeline_PlacesAttempts(t *testing.T) {

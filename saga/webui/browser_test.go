@@ -68,20 +68,20 @@ func TestUI_InABrowser_ButtonsWork(t *testing.T) {
 	})
 	require.Contains(t, b.text(), "not the token")
 	b.logIn(theToken)
-	require.Contains(t, b.text(), "Held up")
+	require.Contains(t, b.text(), "Waiting for a branch")
 
 	b.load(func() { // find
 		b.eval(nil, `document.querySelector("#gid").value = "held-up"`)
 		b.press("header form button")
 	})
 	b.load(func() { b.press("form[action$=retry] button") })
-	require.Contains(t, b.text(), "The pause is over")
+	require.Contains(t, b.text(), "The retry is due now")
 	at.wait("held-up", func(i saga.Info) bool { return i.Owner == "" && i.State.Holds[0].Tries == 2 })
 	b.load(func() {
 		b.press("summary")
 		b.press("form[action$=abort] button")
 	})
-	require.Contains(t, b.text(), "The abort is decided")
+	require.Contains(t, b.text(), "The saga is aborting")
 	at.wait("held-up", func(i saga.Info) bool { return i.Status == store.StatusFailed })
 	b.open(base + "/ui/sagas/held-up")
 	require.Contains(t, b.text(), "by request, on the page")

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// moment is a time as people read it; all of UTC, for servers are anywhere.
+// moment is a time as it is shown, in UTC since servers are anywhere.
 type moment struct {
-	ISO, Text, Distance string // empty: there is none
+	ISO, Text, Distance string // all empty for the zero time
 }
 
-// at describes t as seen now.
+// at formats t, with its distance from now.
 func at(t, now time.Time) moment {
 	if t.IsZero() {
 		return moment{}
@@ -29,7 +29,7 @@ func at(t, now time.Time) moment {
 	return m
 }
 
-// ahead is at, but for times that have passed.
+// ahead is at for a time in the future, and the zero moment for one that has passed.
 func ahead(t, now time.Time) moment {
 	if !t.After(now) {
 		return moment{}
@@ -37,7 +37,7 @@ func ahead(t, now time.Time) moment {
 	return at(t, now)
 }
 
-// rough is a duration in its largest unit.
+// rough formats a duration in its largest unit.
 func rough(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour:
@@ -51,7 +51,7 @@ func rough(d time.Duration) string {
 	}
 }
 
-// exact is a duration to three digits or so.
+// exact formats a duration with about three digits.
 func exact(d time.Duration) string {
 	switch {
 	case d >= time.Minute:
@@ -72,7 +72,7 @@ func exact(d time.Duration) string {
 	}
 }
 
-// size is a number of bytes.
+// size formats a number of bytes.
 func size(bytes int) string {
 	switch {
 	case bytes >= 1<<20:
@@ -84,7 +84,7 @@ func size(bytes int) string {
 	}
 }
 
-// plural counts things.
+// plural formats a count of things.
 func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

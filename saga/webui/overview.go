@@ -11,31 +11,30 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"sagabench/saga"
-	"sagabench/store"
+	"sagabench/saga/inspect"
 )
 
-// Bounds of what an overview reads, of the sagas and of their bodies, and of how
-// often it does.
+// Bounds of what one overview reads.
 const (
 	overviewSagas = 5_000
-	overviewBytes = 32 << 20
+	overviewBytes = 32 << 20 // of the sagas' bodies
 	overviewTime  = time.Second
-	overviewKept  = 2 * time.Second
-	overviewRows  = 20
+	overviewTTL   = 2 * time.Second // for which an overview is shown again
+	overviewRows  = 20              // of each list
 )
 
-// overview is how things stand.
+// overview is the content of the first page.
 type overview struct {
 	Unfinished, Due int64
 	Oldest          string // age of the oldest unfinished saga
 	Counters        saga.Counters
-	Held, First     []row // held up, and the oldest unfinished
-	MoreHeld        int
-	Looked          int
-	Partly          bool // there are more unfinished sagas than were looked at
+	Waiting, First  []row // waiting for a branch, and the oldest unfinished
+	MoreWaiting     int
+	Read            int
+	Partly          bool // there are more unfinished sagas than were read
 }
 
-// overviewCache spares the store the same work for everybody who looks.
+// overviewCache shares one overview among all readers.
 type overviewCache struct {
 	mu   sync.Mutex
 	made time.Time
@@ -44,86 +43,75 @@ type overviewCache struct {
 }
 
 func (u *UI) showOverview(c *gin.Context) {
-	o, err := u.currentOverview()
+	o, err := u.cachedOverview()
 	if err != nil {
 		u.fail(c, err)
 		return
 	}
 	o.Counters = u.coordinator.Counters()
-	u.show(c, http.StatusOK, pageOverview, view{Title: "Sagas", At: overviewName, Content: o})
+	u.show(c, http.StatusOK, pageOverview, view{Title: "Sagas", Current: overviewName, Content: o})
 }
 
-func (u *UI) currentOverview() (overview, error) {
+func (u *UI) cachedOverview() (overview, error) {
 	cache := &u.overview
 	cache.mu.Lock()
 	defer cache.mu.Unlock()
-	if cache.made.IsZero() || time.Since(cache.made) >= overviewKept {
-		// Not the context of whoever asks: the answer is for others too.
-		cache.last, cache.err = u.look(context.Background())
+	if cache.made.IsZero() || time.Since(cache.made) >= overviewTTL {
+		// Not the request's context: the result is for other requests too.
+		cache.last, cache.err = u.readOverview(context.Background())
 		cache.made = time.Now()
 	}
 	return cache.last, cache.err
 }
 
-func (u *UI) look(ctx context.Context) (overview, error) {
+func (u *UI) readOverview(ctx context.Context) (overview, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*overviewTime)
 	defer cancel()
 	stats, err := u.store.Stats(ctx)
 	if err != nil {
 		return overview{}, err
 	}
-	rows, whole, err := u.unfinished(ctx)
+	rows, all, err := u.unfinished(ctx)
 	if err != nil {
 		return overview{}, err
 	}
 	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.GID, b.GID)) })
-	o := overview{Unfinished: stats.Unfinished, Due: stats.Due, Looked: len(rows), Partly: !whole}
+	o := overview{Unfinished: stats.Unfinished, Due: stats.Due, Read: len(rows), Partly: !all}
 	if stats.Unfinished > 0 {
 		o.Oldest = rough(stats.OldestAge)
 	}
 	for i, r := range rows {
 		if i < overviewRows {
 			plain := r
-			plain.Why = "" // which stands in the other list
+			plain.Why = "" // shown in the other list
 			o.First = append(o.First, plain)
 		}
 		switch {
 		case r.Why == "":
-		case len(o.Held) < overviewRows:
-			o.Held = append(o.Held, r)
+		case len(o.Waiting) < overviewRows:
+			o.Waiting = append(o.Waiting, r)
 		default:
-			o.MoreHeld++
+			o.MoreWaiting++
 		}
 	}
 	return o, nil
 }
 
-// unfinished reads the unfinished sagas, each once, and reports whether that
-// were all.
-func (u *UI) unfinished(ctx context.Context) (rows []row, whole bool, err error) {
-	began := time.Now()
-	read := 0
-	seen := make(map[string]bool)
-	for _, status := range []store.Status{store.StatusAborting, store.StatusSubmitted} {
-		for query := (store.Query{Status: status}); ; {
-			page, err := u.store.List(ctx, query)
-			if err != nil {
-				return nil, false, err
-			}
-			for _, r := range page.Records {
-				read += len(r.Body)
-				if !seen[r.GID] {
-					seen[r.GID] = true
-					rows = append(rows, u.row(r, page.Now))
-				}
-			}
-			if query.Cursor = page.Next; page.Next == "" {
-				break
-			}
-			if len(rows) >= overviewSagas || read >= overviewBytes || time.Since(began) >= overviewTime {
-				return rows, false, nil
+// unfinished reads the unfinished sagas, each once, and reports whether these are all.
+func (u *UI) unfinished(ctx context.Context) (rows []row, all bool, err error) {
+	began, bytes, seen := time.Now(), 0, make(map[string]bool)
+	all = true
+	err = u.reader.EachUnfinished(ctx, func(page *inspect.Page) (more bool, err error) {
+		for _, info := range page.Sagas {
+			bytes += len(info.Body)
+			if !seen[info.GID] {
+				seen[info.GID] = true
+				rows = append(rows, newRow(info, page.Now))
 			}
 		}
-	}
-	return rows, true, nil
+		full := len(rows) >= overviewSagas || bytes >= overviewBytes || time.Since(began) >= overviewTime
+		all = page.Next == "" || !full
+		return all, nil
+	})
+	return rows, all, err
 }

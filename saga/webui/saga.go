@@ -16,16 +16,16 @@ import (
 	"sagabench/store"
 )
 
-// sagaContent is all that the page of one saga shows.
+// sagaContent is the content of the page of one saga.
 type sagaContent struct {
 	GID, Status, State string
-	Aborted, Held      string
+	Aborted, Held      string // reasons
 	Next               moment
 	Facts              []fact
 	Steps              []stepView
 	Attempts           []attemptView
 	MoreAttempts       int
-	Retry, Abort       bool // whether there is a button
+	Retry, Abort       bool // show the button
 }
 
 type fact struct {
@@ -41,16 +41,16 @@ type stepView struct {
 }
 
 type branchView struct {
-	URL   string // empty: it succeeds without a call
+	URL   string // empty: no call is made
 	State string
 	Class string // of the state: ok, bad, held, or none
 }
 
-// attemptsShown bounds the attempts of one saga that are shown, the last ones.
+// attemptsShown bounds the attempts shown of one saga: the last ones.
 const attemptsShown = 200
 
-// attemptView is one row of the timeline. Start and Width are in thousandths of
-// its span.
+// attemptView is one row of the timeline. Start and Width are in thousandths of the
+// timeline's span.
 type attemptView struct {
 	Branch         string
 	Outcome, Class string
@@ -60,13 +60,13 @@ type attemptView struct {
 	Start, Width   int
 }
 
-// notice is what a button's answer says, by the name that stands in the URL.
+// notice returns the message after a button was pressed, by the action in the URL.
 func notice(done string) string {
 	switch done {
 	case "abort":
-		return "The abort is decided: what may have been started is being undone."
+		return "The saga is aborting: the steps that may have started are being compensated."
 	case "retry":
-		return "The pause is over: the saga is taken up."
+		return "The retry is due now."
 	default:
 		return ""
 	}
@@ -74,18 +74,13 @@ func notice(done string) string {
 
 func (u *UI) showSaga(c *gin.Context) {
 	gid := c.Param("gid")
-	var content sagaContent
-	err := u.whileReading(c, func() error {
-		info, err := u.coordinator.Get(c.Request.Context(), gid)
-		if err == nil {
-			content = describe(info, time.Now())
-		}
-		return err
-	})
+	info, release, err := u.reader.Saga(c.Request.Context(), gid)
 	if err != nil {
 		u.fail(c, err)
 		return
 	}
+	content := describe(info, time.Now())
+	release()
 	content.Attempts, content.MoreAttempts = timeline(u.cfg.Attempts.of(gid))
 	u.show(c, http.StatusOK, pageSaga, view{
 		Title: "Saga " + gid, Notice: notice(c.Query("done")), Content: content,
@@ -93,32 +88,32 @@ func (u *UI) showSaga(c *gin.Context) {
 }
 
 func (u *UI) abort(c *gin.Context) {
-	u.demanded(c, actionAbort, u.coordinator.Abort(c.Request.Context(), c.Param("gid"), "by request, on the page"))
+	u.finish(c, actionAbort, u.coordinator.Abort(c.Request.Context(), c.Param("gid"), "by request, on the page"))
 }
 
 func (u *UI) retry(c *gin.Context) {
-	u.demanded(c, actionRetry, u.coordinator.Retry(c.Request.Context(), c.Param("gid")))
+	u.finish(c, actionRetry, u.coordinator.Retry(c.Request.Context(), c.Param("gid")))
 }
 
-// demanded leads back to the saga. The gid is one that the coordinator found.
-func (u *UI) demanded(c *gin.Context, what string, err error) {
+// finish redirects to the saga, whose gid is valid if there is no error.
+func (u *UI) finish(c *gin.Context, action string, err error) {
 	if err != nil {
 		u.fail(c, err)
 	} else {
-		c.Redirect(http.StatusSeeOther, "/ui/sagas/"+c.Param("gid")+"?done="+what)
+		c.Redirect(http.StatusSeeOther, "/ui/sagas/"+c.Param("gid")+"?done="+action)
 	}
-	u.audited(c, what)
+	u.audit(c, action)
 }
 
 func describe(info saga.Info, now time.Time) sagaContent {
-	putOff := !info.Status.Final() && info.Owner == ""
+	deferred := !info.Status.Final() && info.Owner == ""
 	v := sagaContent{
 		GID: info.GID, Status: info.Status.String(), State: state(info, now), Aborted: info.State.Aborted,
 		Facts: facts(info, now),
 		Abort: info.Status == store.StatusSubmitted,
-		Retry: putOff,
+		Retry: deferred,
 	}
-	if putOff {
+	if deferred {
 		v.Held, v.Next = info.State.Held, ahead(info.Due, now)
 	}
 	for i, step := range info.Saga.Steps {
@@ -134,7 +129,7 @@ func facts(info saga.Info, now time.Time) []fact {
 	s := info.Saga
 	order := "one step after another"
 	if s.Concurrent {
-		order = "steps side by side, but for those that wait for others"
+		order = "steps run concurrently, except those that wait for others"
 	}
 	list := []fact{
 		{Name: "Created", Time: at(info.Created, now)},
@@ -146,7 +141,7 @@ func facts(info saga.Info, now time.Time) []fact {
 			list = append(list, fact{Name: name, Value: value})
 		}
 	}
-	add("Taken over", plural(int(info.Epoch)-1, "time"), info.Epoch > 1)
+	add("Recovered", plural(int(info.Epoch)-1, "time"), info.Epoch > 1)
 	add("Owner", info.Owner, info.Owner != "")
 	if info.Owner != "" && !info.Status.Final() {
 		list = append(list, fact{Name: "Lease until", Time: at(info.Due, now)})
@@ -190,14 +185,14 @@ func branch(info saga.Info, b store.Branch, raw string) branchView {
 	if i < 0 || info.Status.Final() || info.Marks.At(b) != store.MarkPending {
 		return v
 	}
-	v.State, v.Class = "undecided, asked again", "held"
+	v.State, v.Class = "undecided, retried later", "held"
 	if tries := info.State.Holds[i].Tries; tries > 0 {
 		v.State = plural(tries, "failed attempt")
 	}
 	return v
 }
 
-// outcome names what became of an attempt, and how it looks.
+// outcome returns the name of an outcome, and its CSS class.
 func outcome(o saga.Outcome) (name, class string) {
 	switch o {
 	case saga.Succeeded:
@@ -211,8 +206,8 @@ func outcome(o saga.Outcome) (name, class string) {
 	}
 }
 
-// timeline places attempts between the beginning of the first and the end of the
-// last one.
+// timeline places the last attempts between the start of the first and the end of the
+// last. more is the number of attempts before these.
 func timeline(all []attempt) (shown []attemptView, more int) {
 	slices.SortStableFunc(all, func(a, b attempt) int { return a.began.Compare(b.began) })
 	if more = max(len(all)-attemptsShown, 0); more > 0 {

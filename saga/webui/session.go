@@ -5,15 +5,18 @@ import (
 	"crypto/subtle"
 	"errors"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
+	"sagabench/internal/peer"
 	"sagabench/internal/secret"
 )
 
@@ -23,8 +26,8 @@ const (
 	maxForm    = 8 << 10 // bytes
 )
 
-// A login is the time at which it ends, in Unix seconds, text that makes it another
-// than all others, and a signature that only servers with the same token make.
+// newSession returns a cookie's value: the Unix time at which the login ends, a random
+// text that makes it unique, and a signature that only servers with the same token can make.
 func newSession(token secret.Text, now time.Time) string {
 	login := strconv.FormatInt(now.Add(session).Unix(), 10) + "." + rand.Text()
 	return login + "." + signature(token, login)
@@ -32,28 +35,54 @@ func newSession(token secret.Text, now time.Time) string {
 
 func signature(token secret.Text, login string) string { return token.Sign("ui session " + login) }
 
-// cutSession returns the parts of a cookie, signed or not.
-func cutSession(value string) (login, signed string, ends int64, ok bool) {
-	cut := max(strings.LastIndexByte(value, '.'), 0)
-	login, signed = value[:cut], strings.TrimPrefix(value[cut:], ".")
+// validSession returns the token that a cookie was made with, if the login is valid.
+func (u *UI) validSession(cookie string, now time.Time) (token secret.Text, valid bool) {
+	cut := max(strings.LastIndexByte(cookie, '.'), 0)
+	login, signed := cookie[:cut], strings.TrimPrefix(cookie[cut:], ".")
 	seconds, _, _ := strings.Cut(login, ".")
-	ends, err := strconv.ParseInt(seconds, 10, 64)
-	return login, signed, ends, err == nil
-}
-
-// validSession returns the token that somebody logged in with.
-func (u *UI) validSession(value string, now time.Time) (token secret.Text, valid bool) {
-	login, signed, ends, ok := cutSession(value)
+	if ends, err := strconv.ParseInt(seconds, 10, 64); err != nil || now.Unix() >= ends || u.logouts.has(cookie) {
+		return secret.Text{}, false
+	}
 	for _, t := range u.cfg.Tokens {
 		if subtle.ConstantTimeCompare([]byte(signed), []byte(signature(t, login))) == 1 {
-			token, valid = t, true
+			return t, true
 		}
 	}
-	return token, valid && ok && now.Unix() < ends && !u.logouts.have(login)
+	return secret.Text{}, false
 }
 
-// loggedIn lets in who has logged in, and has others do so.
-func (u *UI) loggedIn(c *gin.Context) {
+// maxLogouts bounds the logouts remembered. Making that many takes the token.
+const maxLogouts = 10_000
+
+// logouts remembers the cookies of logins that were ended at this server.
+type logouts struct {
+	mu      sync.Mutex
+	cookies map[string]bool
+}
+
+func (l *logouts) add(cookie string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cookies == nil {
+		l.cookies = make(map[string]bool)
+	}
+	for other := range l.cookies {
+		if len(l.cookies) < maxLogouts {
+			break
+		}
+		delete(l.cookies, other)
+	}
+	l.cookies[strings.Clone(cookie)] = true // a clone, since it is part of the whole header
+}
+
+func (l *logouts) has(cookie string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cookies[cookie]
+}
+
+// requireLogin leads requests without a valid login to the login form.
+func (u *UI) requireLogin(c *gin.Context) {
 	if !u.cfg.Tokens.AreSet() {
 		return
 	}
@@ -64,42 +93,41 @@ func (u *UI) loggedIn(c *gin.Context) {
 		}
 	}
 	c.Abort()
-	if !slices.Contains(reading, c.Request.Method) {
+	if !slices.Contains(safeMethods, c.Request.Method) {
 		u.problem(c, http.StatusUnauthorized, "You are not logged in, or no longer.")
-		u.audited(c, ActionRequest)
+		u.audit(c, ActionRequest)
 		return
 	}
 	c.Redirect(http.StatusSeeOther, "/ui/login?to="+url.QueryEscape(c.Request.URL.RequestURI()))
 }
 
-// loginContent is where to go on to, and whether a token was wrong.
+// loginContent holds the page to go to after the login, and whether the token was wrong.
 type loginContent struct {
 	To    string
 	Wrong bool
 }
 
 func (u *UI) loginForm(c *gin.Context) {
-	u.show(c, http.StatusOK, pageLogin, view{Title: "Log in", Content: loginContent{To: ours(c.Query("to"))}})
+	u.show(c, http.StatusOK, pageLogin, view{Title: "Log in", Content: loginContent{To: ownPath(c.Query("to"))}})
 }
 
 func (u *UI) login(c *gin.Context) {
 	c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, maxForm)
 	if err := c.Request.ParseForm(); err != nil {
 		status := http.StatusBadRequest
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			status = http.StatusRequestEntityTooLarge
 		}
 		u.problem(c, status, "The form cannot be read: "+err.Error())
 		return
 	}
-	defer u.audited(c, actionLogin)
+	defer u.audit(c, actionLogin)
 	if !u.failures.allow(c.Request.RemoteAddr, time.Now()) {
 		c.Header("Retry-After", strconv.Itoa(int(failureTime.Seconds())))
 		u.problem(c, http.StatusTooManyRequests, "Too many logins with a wrong token came from your address. Try again in a minute.")
 		return
 	}
-	to := ours(c.Request.PostForm.Get("to"))
+	to := ownPath(c.Request.PostForm.Get("to"))
 	token, ok := u.cfg.Tokens.Find(strings.TrimSpace(c.Request.PostForm.Get("token")))
 	if !ok {
 		u.failures.add(c.Request.RemoteAddr)
@@ -111,33 +139,74 @@ func (u *UI) login(c *gin.Context) {
 	c.Redirect(http.StatusSeeOther, to)
 }
 
-// logout ends the login at this server, also for whoever else has its cookie.
+// logout ends the login at this server, also for copies of its cookie.
 func (u *UI) logout(c *gin.Context) {
-	if cookie, err := c.Request.Cookie(cookieName); err == nil {
-		if login, _, ends, ok := cutSession(cookie.Value); ok && u.cfg.Tokens.AreSet() {
-			u.logouts.add(login, ends, time.Now())
-		}
+	if cookie, err := c.Request.Cookie(cookieName); err == nil && u.cfg.Tokens.AreSet() {
+		u.logouts.add(cookie.Value)
 	}
 	u.setCookie(c, "", -1)
 	c.Redirect(http.StatusSeeOther, "/ui/login")
-	u.audited(c, actionLogout)
+	u.audit(c, actionLogout)
 }
 
 func (u *UI) setCookie(c *gin.Context, value string, maxAge int) {
 	http.SetCookie(c.Writer, &http.Cookie{
 		Name: cookieName, Value: value, Path: "/ui", MaxAge: maxAge,
 		HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		// Where a proxy in front ends TLS, it says so.
-		Secure: c.Request.TLS != nil || c.GetHeader("X-Forwarded-Proto") == "https",
+		Secure: c.Request.TLS != nil || c.GetHeader("X-Forwarded-Proto") == "https", // set by a proxy that ends TLS
 	})
 }
 
-// ours is a path of this page, whatever to is: a link must not lead elsewhere by
-// way of the login.
-func ours(to string) string {
+// ownPath returns to if it is a path of this page, and else /ui: a link must not lead to
+// another site by way of the login.
+func ownPath(to string) string {
 	u, err := url.Parse(to)
 	if err != nil || u.Scheme != "" || u.Host != "" || path.Clean(u.Path) != u.Path || !strings.HasPrefix(u.Path, "/ui/") || strings.Contains(to, `\`) {
 		return "/ui"
 	}
 	return to
+}
+
+// Limits on wrong logins.
+const (
+	failuresAllowed = 10 // by one address in failureTime
+	failureTime     = time.Minute
+	maxFailing      = 10_000 // addresses counted separately; the others count as one
+)
+
+// failures counts wrong logins by address, against guessing.
+type failures struct {
+	mu    sync.Mutex
+	since time.Time
+	count map[netip.Addr]int
+}
+
+// allow reports whether this address may try a login.
+func (f *failures) allow(remote string, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now.Sub(f.since) >= failureTime {
+		f.since, f.count = now, make(map[netip.Addr]int)
+	}
+	return f.count[f.key(remote)] < failuresAllowed
+}
+
+// add counts a wrong login.
+func (f *failures) add(remote string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.count[f.key(remote)]++
+}
+
+// key returns the address or network that a login counts for.
+func (f *failures) key(remote string) netip.Addr {
+	at, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return netip.Addr{}
+	}
+	key := peer.Of(at.Addr())
+	if _, known := f.count[key]; !known && len(f.count) >= maxFailing {
+		return netip.Addr{}
+	}
+	return key
 }

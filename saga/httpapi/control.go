@@ -1,0 +1,69 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"sagabench/saga"
+)
+
+// control is the body of a control command: abort, forceStop or resetNextCronTime.
+type control struct {
+	GID       string `json:"gid"`
+	TransType string `json:"trans_type"` // optional
+	Reason    string `json:"rollback_reason"`
+}
+
+func (a *API) abort(c *gin.Context) {
+	a.control(c, actionAbort, func(ctx context.Context, cmd control) error {
+		return a.coordinator.Abort(ctx, cmd.GID, cmd.Reason)
+	})
+}
+
+// forceStop refuses a saga that has ended, as dtm does.
+func (a *API) forceStop(c *gin.Context) {
+	if a.cfg.Admin == nil || !a.cfg.Admin(c.Request) {
+		respond(c, http.StatusForbidden, result{Message: "only the admin may stop a saga by force"})
+		a.audit(c, actionForceStop, "")
+		return
+	}
+	a.control(c, actionForceStop, func(ctx context.Context, cmd control) error {
+		info, err := a.coordinator.Get(ctx, cmd.GID)
+		switch {
+		case err != nil:
+			return err
+		case info.Status.Final():
+			return fmt.Errorf("saga %s: %w: %v", cmd.GID, saga.ErrEnded, info.Status)
+		}
+		return a.coordinator.ForceStop(ctx, cmd.GID, cmd.Reason)
+	})
+}
+
+func (a *API) resetNextCronTime(c *gin.Context) {
+	a.control(c, actionRetry, func(ctx context.Context, cmd control) error {
+		return a.coordinator.Retry(ctx, cmd.GID)
+	})
+}
+
+// control reads a command, runs it, responds and audits.
+func (a *API) control(c *gin.Context, action string, run func(context.Context, control) error) {
+	var cmd control
+	err := a.decode(c, &cmd)
+	if err == nil {
+		err = checkType(cmp.Or(cmd.TransType, typeSaga))
+	}
+	if err == nil {
+		cmd.Reason = cmp.Or(cmd.Reason, "by request")
+		err = run(c.Request.Context(), cmd)
+	}
+	if err != nil {
+		fail(c, err)
+	} else {
+		succeed(c)
+	}
+	a.audit(c, action, cmd.GID)
+}
