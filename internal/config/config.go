@@ -25,6 +25,7 @@ import (
 	"github.com/knadh/koanf/v2"
 
 	"sagabench/internal/secret"
+	"sagabench/store/open"
 )
 
 // EnvPrefix begins every variable that is a setting.
@@ -32,31 +33,8 @@ const EnvPrefix = "SAGABENCH_"
 
 // Options are all settings.
 type Options struct {
-	Store struct {
-		Retention time.Duration `koanf:"retention"`
-	} `koanf:"store"`
-	Pebble struct {
-		Dir  string `koanf:"dir"`
-		Sync bool   `koanf:"sync"`
-	} `koanf:"pebble"`
-	Redis struct {
-		URL     secret.Text   `koanf:"url,omitnested"`
-		Prefix  string        `koanf:"prefix"`
-		Shards  int           `koanf:"shards"`
-		Timeout time.Duration `koanf:"timeout"`
-		Conns   int           `koanf:"conns"`
-	} `koanf:"redis"`
-	MySQL struct {
-		URL secret.Text `koanf:"url,omitnested"`
-	} `koanf:"mysql"`
-	Postgres struct {
-		URL secret.Text `koanf:"url,omitnested"`
-	} `koanf:"postgres"`
-	SQL struct {
-		Schema  string        `koanf:"schema"`
-		Timeout time.Duration `koanf:"timeout"`
-		Conns   int           `koanf:"conns"`
-	} `koanf:"sql"`
+	open.Settings `koanf:",flatten,squash"` // flatten for reading the defaults, squash for decoding
+
 	Coordinator struct {
 		Lease            time.Duration `koanf:"lease"`
 		RequestTimeout   time.Duration `koanf:"request_timeout"`

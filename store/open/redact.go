@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// passwordOption is how a URL for PostgreSQL may give a password as well.
+// passwordOption matches the options of a PostgreSQL URL that hold a password.
 var passwordOption = regexp.MustCompile(`([?&](?:ssl)?password=)[^&#]*`)
 
-// Redact is a name or URL with its passwords left out, for messages and results.
+// Redact returns a name or URL without its passwords, for messages and results.
 func Redact(name string) string {
 	if !strings.Contains(name, "://") {
 		return name
@@ -26,9 +26,9 @@ func Redact(name string) string {
 	return passwordOption.ReplaceAllString(text, "${1}***")
 }
 
-// unescaped reports whether an @ stands behind the host. Then something special in
-// the password, such as a slash, was not written as %XX, and what looks like the
-// host is a part of the password.
+// unescaped reports whether an @ follows the host. Then the password holds a special
+// character, such as a slash, that is not written as %XX, and the apparent host is
+// a part of the password.
 func unescaped(u *url.URL) bool {
 	option, _, _ := strings.Cut(u.RawQuery, "=") // a value may hold one
 	return strings.Contains(u.Path+option+u.Fragment, "@")

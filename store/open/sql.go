@@ -13,8 +13,8 @@ import (
 	"sagabench/store/sqlstore"
 )
 
-// openSQL opens the store and, of a server that says no more than that something
-// is denied, says which rights the user needs.
+// openSQL opens the store. If the server denies something, the error says which
+// rights the user needs.
 func openSQL(ctx context.Context, cfg sqlstore.Config) (store.Store, error) {
 	s, err := sqlstore.Open(ctx, cfg)
 	if err == nil {

@@ -38,7 +38,7 @@ func TestServe_KilledUnderLoad(t *testing.T) {
 		require.NoError(t, err)
 		t.Run(target.Driver, func(t *testing.T) {
 			t.Parallel()
-			p := newProgram(t, append(shortLease, "SAGABENCH_PEBBLE_DIR="+target.Config.Pebble.Dir, "SAGABENCH_SQL_SCHEMA="+crashSchema)...)
+			p := newProgram(t, append(shortLease, "SAGABENCH_PEBBLE_DIR="+target.Dir(), "SAGABENCH_SQL_SCHEMA="+crashSchema)...)
 			listen := freeAddress(t)
 			s := p.serve(name, "--listen", listen, "--branches", "http", "--fail", "0.2", "--steps", "3")
 			dir := filepath.Join(t.TempDir(), "result")

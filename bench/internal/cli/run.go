@@ -164,15 +164,8 @@ func (a *app) childEnvironment(t open.Target) []string {
 	env := slices.Clone(a.environ)
 	set := func(key, value string) { env = append(env, config.Variable(key)+"="+value) }
 	set("server.drain", "0s") // no load balancer has to notice
-	switch t.Driver {
-	case open.Pebble:
-		set("pebble.dir", t.Config.Pebble.Dir)
-	case open.Redis:
-		set("redis.url", t.URL())
-		set("redis.prefix", t.Config.Redis.Prefix)
-	default:
-		set(t.Driver+".url", t.URL())
-		set("sql.schema", t.Schema())
+	for key, value := range t.Location() {
+		set(key, value)
 	}
 	return env
 }

@@ -13,29 +13,15 @@ import (
 	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/server"
 	"sagabench/internal/config"
-	"sagabench/internal/secret"
 	"sagabench/saga"
 	"sagabench/store/open"
-	"sagabench/store/pebblestore"
-	"sagabench/store/redisstore"
-	"sagabench/store/sqlstore"
 )
 
 // defaults gathers what the packages default to: there is one place for each.
 func defaults() config.Options {
 	var o config.Options
-	r, p, q := redisstore.DefaultConfig(), pebblestore.DefaultConfig(), sqlstore.DefaultConfig()
 	s, v, l := saga.DefaultConfig(), server.DefaultConfig(), load.Default()
-	o.Store.Retention = r.Retention
-	o.Pebble.Sync = p.Sync
-	o.Redis.URL = secret.New(r.URL)
-	o.Redis.Prefix = r.Prefix
-	o.Redis.Shards = r.Shards
-	o.Redis.Timeout = r.Timeout
-	o.Redis.Conns = r.Conns
-	o.SQL.Schema = q.Schema
-	o.SQL.Timeout = q.Timeout
-	o.SQL.Conns = q.Conns
+	o.Settings = open.DefaultSettings()
 	o.Coordinator.Lease = s.Lease
 	o.Coordinator.RequestTimeout = s.RequestTimeout
 	o.Coordinator.RetryInterval = s.RetryInterval
@@ -126,29 +112,14 @@ const dataDir = "sagabench-data"
 // standingTarget is a store that outlasts a run.
 func (a *app) standingTarget(name string) (open.Target, error) {
 	t, err := a.target(name)
-	if t.Embedded() && t.Config.Pebble.Dir == "" {
-		t.Config.Pebble.Dir = dataDir
+	if t.Embedded() && t.Dir() == "" {
+		t.SetDir(dataDir)
 	}
 	return t, err
 }
 
 func (a *app) openConfig() open.Config {
-	o := a.options
-	sql := func(url secret.Text) sqlstore.Config {
-		cfg := sqlstore.DefaultConfig()
-		cfg.URL, cfg.Schema = url.Reveal(), o.SQL.Schema
-		cfg.Retention, cfg.Timeout, cfg.Conns = o.Store.Retention, o.SQL.Timeout, o.SQL.Conns
-		cfg.Lease = o.Coordinator.Lease
-		return cfg
-	}
-	return open.Config{
-		Redis: redisstore.Config{
-			URL: o.Redis.URL.Reveal(), Prefix: o.Redis.Prefix, Shards: o.Redis.Shards,
-			Retention: o.Store.Retention, Timeout: o.Redis.Timeout, Conns: o.Redis.Conns,
-		},
-		Pebble: pebblestore.Config{Dir: o.Pebble.Dir, Sync: o.Pebble.Sync, Retention: o.Store.Retention},
-		MySQL:  sql(o.MySQL.URL), Postgres: sql(o.Postgres.URL),
-	}
+	return a.options.Settings.Config(a.options.Coordinator.Lease)
 }
 
 func (a *app) sagaConfig() saga.Config {
