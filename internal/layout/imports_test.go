@@ -24,6 +24,7 @@ var rules = []struct {
 	{"store", nil, "the contract knows no engine"},
 	{"store/memstore", []string{"store"}, "a backend knows the contract"},
 	{"store/storetest", []string{"store", "store/memstore"}, "the suite knows only the contract and a model of it"},
+	{"store/disktest", []string{"store"}, "the suite knows only the contract"},
 	{"store/groupcommit", []string{"store"}, "batching knows no engine"},
 	{"store/redisstore", []string{"store", "lua", "internal/tlsfiles"}, "a backend knows the contract"},
 	{"store/pebblestore", []string{"store", "internal/filesystem"}, "a backend knows the contract"},

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/store"
-	"sagabench/store/storetest"
+	"sagabench/store/disktest"
 )
 
 // machine is a store's process and disk, as the suite wants them.
@@ -97,5 +97,5 @@ func (m *machine) String() string { return "slow syncs" }
 func TestStore_OnASlowDisk(t *testing.T) {
 	t.Parallel()
 	m := &machine{fs: vfs.NewCrashableMem()}
-	storetest.RunSlowDisk(t, m, m.open)
+	disktest.Run(t, m, m.open)
 }

@@ -7,7 +7,7 @@ import (
 
 	"sagabench/deploy/lab"
 	"sagabench/store"
-	"sagabench/store/storetest"
+	"sagabench/store/disktest"
 )
 
 func TestStore_OnASlowDisk(t *testing.T) {
@@ -20,7 +20,7 @@ func TestStore_OnASlowDisk(t *testing.T) {
 				Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"},
 			})
 			cfg := testConfig(server)
-			storetest.RunSlowDisk(t, server, func(t testing.TB) store.Store { return open(t, cfg) })
+			disktest.Run(t, server, func(t testing.TB) store.Store { return open(t, cfg) })
 		})
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"sagabench/deploy/lab"
 	"sagabench/store"
-	"sagabench/store/storetest"
+	"sagabench/store/disktest"
 )
 
 // slowSync starts a server whose syncs can be slowed.
@@ -34,7 +34,7 @@ func TestStore_OnASlowDisk(t *testing.T) {
 				t.Parallel()
 				server := k.slowSync(t, settings)
 				cfg := configOf(server)
-				storetest.RunSlowDisk(t, server, func(t testing.TB) store.Store { return openOnly(t, cfg) })
+				disktest.Run(t, server, func(t testing.TB) store.Store { return openOnly(t, cfg) })
 			})
 		}
 	})

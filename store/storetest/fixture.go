@@ -141,6 +141,21 @@ func create(gid string, edits ...func(*store.Create)) *store.Create {
 	return c
 }
 
+// each returns one change per gid.
+func each(gids []string, change func(i int, gid string) store.Change) []store.Change {
+	changes := make([]store.Change, len(gids))
+	for i, gid := range gids {
+		changes[i] = change(i, gid)
+	}
+	return changes
+}
+
+// createAll creates a saga per gid in one batch.
+func (f *fixture) createAll(gids []string, edits ...func(*store.Create)) {
+	f.t.Helper()
+	f.must(each(gids, func(_ int, gid string) store.Change { return create(gid, edits...) })...)
+}
+
 // dueAtOnce edits a create.
 func dueAtOnce(c *store.Create) { c.Due = 0 }
 
@@ -176,6 +191,14 @@ func due(d time.Duration) func(*store.Transition) {
 // release edits a transition.
 func release(until time.Duration) func(*store.Transition) {
 	return func(t *store.Transition) { t.Release, t.Due = true, until }
+}
+
+// end returns a final status.
+func end(failed bool) store.Status {
+	if failed {
+		return store.StatusFailed
+	}
+	return store.StatusSucceeded
 }
 
 // submitted is a saga as create left it, for transitions that need no Get.

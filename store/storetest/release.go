@@ -8,33 +8,98 @@ import (
 	"sagabench/store"
 )
 
-func releaseTests() []test {
-	return []test{
-		{"Release_ClearsTheOwner", long, releaseClearsTheOwner},
-		{"Release_IsOverWithTheNextClaim", long, releaseIsOverWithTheNextClaim},
-		{"Release_LeavesTheEpochItsChanges", long, releaseLeavesTheEpochItsChanges},
-		{"Release_ThatIsRefused_ChangesNothing", long, releaseThatIsRefused},
-		{"Release_OfSomeOfABatch_LeavesTheOthers", long, releaseOfSomeOfABatch},
-	}
-}
-
-func releaseClearsTheOwner(f *fixture) {
-	for gid, edits := range map[string][]func(*store.Transition){
-		"alone":  {},
-		"marked": {mark(1, store.MarkSucceeded), mark(2, store.MarkFailed)},
-		"noted":  {note("put off")},
-		"both":   {mark(0, store.MarkSucceeded), note("put off")},
-	} {
-		for _, to := range []store.Status{store.StatusSubmitted, store.StatusAborting} {
-			gid := gid + "-" + to.String()
-			f.must(create(gid, func(c *store.Create) { c.Owner = "Longest8" }))
-			f.releases(move(submitted(gid), to, append(edits, release(2*time.Hour))...))
-			f.must(stay(f.get(gid), due(-1)))
-			claimed := f.claim("second", long, 1)
-			require.Len(f.t, claimed, 1)
-			f.releases(stay(claimed[0], append(edits, release(2*time.Hour))...))
+var releaseTests = []test{
+	{"Release_ClearsTheOwner", long, func(f *fixture) {
+		for gid, edits := range map[string][]func(*store.Transition){
+			"alone":  {},
+			"marked": {mark(1, store.MarkSucceeded), mark(2, store.MarkFailed)},
+			"noted":  {note("put off")},
+			"both":   {mark(0, store.MarkSucceeded), note("put off")},
+		} {
+			for _, to := range []store.Status{store.StatusSubmitted, store.StatusAborting} {
+				gid := gid + "-" + to.String()
+				f.must(create(gid, func(c *store.Create) { c.Owner = "Longest8" }))
+				f.releases(move(submitted(gid), to, append(edits, release(2*time.Hour))...))
+				f.must(stay(f.get(gid), due(-1)))
+				claimed := f.claim("second", long, 1)
+				require.Len(f.t, claimed, 1)
+				f.releases(stay(claimed[0], append(edits, release(2*time.Hour))...))
+			}
 		}
-	}
+	}},
+
+	{"Release_IsOverWithTheNextClaim", long, func(f *fixture) {
+		f.must(create("put-off"), create("handed-back"))
+		f.must(stay(submitted("put-off"), release(long)), stay(submitted("handed-back"), release(-1)))
+		require.Zero(f.t, f.get("put-off").Owner)
+		was := f.get("handed-back")
+		require.WithinDuration(f.t, time.Now(), was.Due, tolerance)
+		require.EqualValues(f.t, 1, f.stats().Due)
+
+		claimed := f.claim("second", 2*time.Hour, 10)
+		require.Len(f.t, claimed, 1, "what is put off waits for its time")
+		want := was
+		want.Epoch, want.Owner, want.Due = 2, "second", claimed[0].Due
+		same(f.t, want, claimed[0])
+		f.unchanged(want)
+		f.refused(store.ErrConflict, stay(was, release(-1)))
+		f.refused(store.ErrConflict, move(was, store.StatusSucceeded))
+		f.unchanged(want)
+
+		// Whoever claimed it may release it likewise.
+		f.must(stay(claimed[0], release(-1)))
+		third := f.claim("third", long, 10)
+		require.Len(f.t, third, 1)
+		require.Equal(f.t, "third", third[0].Owner)
+		require.EqualValues(f.t, 3, third[0].Epoch)
+	}},
+
+	// What fences is the epoch alone: a release does not keep out whoever made it.
+	{"Release_LeavesTheEpochItsChanges", long, func(f *fixture) {
+		f.must(create("g"))
+		f.must(stay(submitted("g"), release(long)))
+		r := f.get("g")
+		for _, change := range []*store.Transition{
+			stay(r, mark(0, store.MarkSucceeded)),
+			stay(r, note("late")),
+			stay(r, due(2*time.Hour)),
+			stay(r, mark(2, store.MarkFailed), release(2*time.Hour)),
+			move(r, store.StatusAborting, mark(1, store.MarkSucceeded)),
+		} {
+			f.must(change)
+			got := f.get("g")
+			require.Empty(f.t, got.Owner)
+			require.EqualValues(f.t, 1, got.Epoch)
+		}
+		r = f.get("g")
+		require.Equal(f.t, store.Marks("yyn-"), r.Marks)
+		require.Equal(f.t, "late", r.Note)
+		require.WithinDuration(f.t, time.Now().Add(2*time.Hour), r.Due, tolerance)
+		f.must(move(r, store.StatusFailed))
+		got := f.get("g")
+		require.Empty(f.t, got.Owner)
+		require.Equal(f.t, store.StatusFailed, got.Status)
+	}},
+
+	// Changes that are alike but for the release must not be taken for the same.
+	{"Release_OfSomeOfABatch_LeavesTheOthers", long, func(f *fixture) {
+		names := gids(40)
+		f.createAll(names)
+		f.must(each(names, func(i int, gid string) store.Change {
+			change := stay(submitted(gid), due(2*time.Hour))
+			change.Release = i%3 == 0
+			if i%2 == 0 {
+				change.To = store.StatusAborting
+			}
+			return change
+		})...)
+		for i, gid := range names {
+			r := f.get(gid)
+			require.Equal(f.t, i%3 == 0, r.Owner == "", "%s is owned by %q", gid, r.Owner)
+			require.Equal(f.t, i%2 == 0, r.Status == store.StatusAborting, gid)
+			require.WithinDuration(f.t, time.Now().Add(2*time.Hour), r.Due, tolerance)
+		}
+	}},
 }
 
 // releases fails unless t, a release until in two hours, does what it says and
@@ -55,97 +120,4 @@ func (f *fixture) releases(t *store.Transition) {
 	}
 	same(f.t, want, got)
 	same(f.t, want, f.list(store.Query{})[t.GID])
-}
-
-func releaseIsOverWithTheNextClaim(f *fixture) {
-	f.must(create("put-off"), create("handed-back"))
-	f.must(stay(submitted("put-off"), release(long)), stay(submitted("handed-back"), release(-1)))
-	require.Zero(f.t, f.get("put-off").Owner)
-	was := f.get("handed-back")
-	require.WithinDuration(f.t, time.Now(), was.Due, tolerance)
-	require.EqualValues(f.t, 1, f.stats().Due)
-
-	claimed := f.claim("second", 2*time.Hour, 10)
-	require.Len(f.t, claimed, 1, "what is put off waits for its time")
-	want := was
-	want.Epoch, want.Owner, want.Due = 2, "second", claimed[0].Due
-	same(f.t, want, claimed[0])
-	f.unchanged(want)
-	f.refused(store.ErrConflict, stay(was, release(-1)))
-	f.refused(store.ErrConflict, move(was, store.StatusSucceeded))
-	f.unchanged(want)
-
-	// Whoever claimed it may release it likewise.
-	f.must(stay(claimed[0], release(-1)))
-	third := f.claim("third", long, 10)
-	require.Len(f.t, third, 1)
-	require.Equal(f.t, "third", third[0].Owner)
-	require.EqualValues(f.t, 3, third[0].Epoch)
-}
-
-// What fences is the epoch alone: a release does not keep out whoever made it.
-func releaseLeavesTheEpochItsChanges(f *fixture) {
-	f.must(create("g"))
-	f.must(stay(submitted("g"), release(long)))
-	r := f.get("g")
-	for _, change := range []*store.Transition{
-		stay(r, mark(0, store.MarkSucceeded)),
-		stay(r, note("late")),
-		stay(r, due(2*time.Hour)),
-		stay(r, mark(2, store.MarkFailed), release(2*time.Hour)),
-		move(r, store.StatusAborting, mark(1, store.MarkSucceeded)),
-	} {
-		f.must(change)
-		got := f.get("g")
-		require.Empty(f.t, got.Owner)
-		require.EqualValues(f.t, 1, got.Epoch)
-	}
-	r = f.get("g")
-	require.Equal(f.t, store.Marks("yyn-"), r.Marks)
-	require.Equal(f.t, "late", r.Note)
-	require.WithinDuration(f.t, time.Now().Add(2*time.Hour), r.Due, tolerance)
-	f.must(move(r, store.StatusFailed))
-	got := f.get("g")
-	require.Empty(f.t, got.Owner)
-	require.Equal(f.t, store.StatusFailed, got.Status)
-}
-
-func releaseThatIsRefused(f *fixture) {
-	f.must(create("g", dueAtOnce))
-	was := f.claim("second", long, 1)[0]
-	f.must(stay(was, mark(0, store.MarkSucceeded)))
-	was = f.get("g")
-	f.refused(store.ErrConflict, stay(submitted("g"), release(-1)))
-	f.refused(store.ErrConflict, stay(was, mark(0, store.MarkFailed), release(-1)))
-	f.refused(store.ErrInvalid, stay(was, mark(4, store.MarkFailed), release(-1)))
-	f.refused(store.ErrInvalid, stay(was, release(0)))
-	f.refused(store.ErrInvalid, move(was, store.StatusAborting, release(0)))
-	f.refused(store.ErrInvalid, move(was, store.StatusSucceeded, release(0)))
-	f.refused(store.ErrInvalid, move(was, store.StatusSucceeded, release(-1)))
-	f.refused(store.ErrNotFound, stay(submitted("unknown"), release(-1)))
-	f.unchanged(was)
-	require.Empty(f.t, f.claim("third", long, 1))
-}
-
-// Changes that are alike but for the release must not be taken for the same.
-func releaseOfSomeOfABatch(f *fixture) {
-	names := gids(40)
-	var creates, changes []store.Change
-	for i, gid := range names {
-		creates = append(creates, create(gid))
-		change := stay(submitted(gid), due(2*time.Hour))
-		change.Release = i%3 == 0
-		if i%2 == 0 {
-			change.To = store.StatusAborting
-		}
-		changes = append(changes, change)
-	}
-	f.must(creates...)
-	f.must(changes...)
-	for i, gid := range names {
-		r := f.get(gid)
-		require.Equal(f.t, i%3 == 0, r.Owner == "", "%s is owned by %q", gid, r.Owner)
-		require.Equal(f.t, i%2 == 0, r.Status == store.StatusAborting, gid)
-		require.WithinDuration(f.t, time.Now().Add(2*time.Hour), r.Due, tolerance)
-	}
 }

@@ -8,129 +8,93 @@ import (
 	"sagabench/store"
 )
 
-func retentionTests() []test {
-	return []test{
-		{"Retention_KeepsAFinishedSaga", long, retentionKeeps},
-		{"Retention_EndsWithTheRecordGone", brief, retentionEnds},
-		{"Retention_OfZero_DropsAtOnce", 0, retentionOfZero},
-		{"Retention_NeverDropsTheUnfinished", brief, retentionNeverDropsTheUnfinished},
-		{"Retention_FreesTheGid", 0, retentionFreesTheGid},
-		{"Retention_OutlastsAReopening", brief, retentionOutlastsAReopening},
-	}
-}
-
-func retentionKeeps(f *fixture) {
-	require.Equal(f.t, long, f.store.Retention())
-	f.must(create("a"), create("b"))
-	f.must(
-		move(submitted("a"), store.StatusSucceeded, mark(0, store.MarkSucceeded), mark(2, store.MarkSucceeded)),
-		move(submitted("b"), store.StatusAborting, mark(0, store.MarkFailed), note("it was refused")),
-	)
-	f.must(move(f.get("b"), store.StatusFailed, mark(1, store.MarkSucceeded)))
-
-	a, b := f.get("a"), f.get("b")
-	require.Equal(f.t, store.StatusSucceeded, a.Status)
-	require.Equal(f.t, store.Marks("y-y-"), a.Marks)
-	require.Equal(f.t, "body of a", string(a.Body))
-	require.Equal(f.t, store.StatusFailed, b.Status)
-	require.Equal(f.t, store.Marks("ny--"), b.Marks)
-	require.Equal(f.t, "it was refused", b.Note)
-	require.Len(f.t, f.list(store.Query{}), 2)
-}
-
-func retentionEnds(f *fixture) {
-	names := gids(20)
-	var creates, ends []store.Change
-	for i, gid := range names {
-		creates = append(creates, create(gid))
-		to := store.StatusSucceeded
-		if i%2 == 0 {
-			to = store.StatusFailed
+var retentionTests = []test{
+	{"Retention_EndsWithTheRecordGone", brief, func(f *fixture) {
+		require.Equal(f.t, brief, f.store.Retention())
+		names := gids(20)
+		f.createAll(names)
+		f.must(each(names, func(i int, gid string) store.Change { return move(submitted(gid), end(i%2 == 0)) })...)
+		for _, gid := range names {
+			f.goes(gid)
+			f.refused(store.ErrNotFound, move(submitted(gid), store.StatusSucceeded))
 		}
-		ends = append(ends, move(submitted(gid), to))
-	}
-	f.must(creates...)
-	f.must(ends...)
-	for _, gid := range names {
-		f.goes(gid)
-		f.refused(store.ErrNotFound, move(submitted(gid), store.StatusSucceeded))
-	}
-	require.Empty(f.t, f.list(store.Query{}))
-	require.Equal(f.t, store.Stats{}, f.stats())
-}
+		require.Empty(f.t, f.list(store.Query{}))
+		require.Equal(f.t, store.Stats{}, f.stats())
+	}},
 
-func retentionOfZero(f *fixture) {
-	require.Zero(f.t, f.store.Retention())
-	f.must(create("a"), create("b"), create("c"), create("d"))
-	f.must(move(submitted("b"), store.StatusAborting))
-	f.must(
-		move(submitted("a"), store.StatusSucceeded),
-		move(f.get("b"), store.StatusFailed),
-		move(submitted("c"), store.StatusFailed, mark(0, store.MarkFailed), note("it was refused")),
-	)
-	for _, gid := range []string{"a", "b", "c"} {
-		f.absent(gid)
-		f.refused(store.ErrNotFound, move(submitted(gid), store.StatusSucceeded))
-	}
-	require.Len(f.t, f.list(store.Query{}), 1)
-	require.EqualValues(f.t, 1, f.stats().Unfinished)
-	f.get("d")
-}
+	{"Retention_OfZero_DropsAtOnce", 0, func(f *fixture) {
+		require.Zero(f.t, f.store.Retention())
+		f.must(create("a"), create("b"), create("c"), create("d"))
+		f.must(move(submitted("b"), store.StatusAborting))
+		f.must(
+			move(submitted("a"), store.StatusSucceeded),
+			move(f.get("b"), store.StatusFailed),
+			move(submitted("c"), store.StatusFailed, mark(0, store.MarkFailed), note("it was refused")),
+		)
+		for _, gid := range []string{"a", "b", "c"} {
+			f.absent(gid)
+			f.refused(store.ErrNotFound, move(submitted(gid), store.StatusSucceeded))
+		}
+		require.Len(f.t, f.list(store.Query{}), 1)
+		require.EqualValues(f.t, 1, f.stats().Unfinished)
+		f.get("d")
+	}},
 
-func retentionNeverDropsTheUnfinished(f *fixture) {
-	f.must(create("a"), create("b"), create("c", dueAtOnce), create("ended"))
-	f.must(
-		stay(submitted("a"), mark(0, store.MarkSucceeded), due(-1)),
-		move(submitted("b"), store.StatusAborting, note("it was refused")),
-		move(submitted("ended"), store.StatusSucceeded),
-	)
-	was := []store.Record{f.get("a"), f.get("b"), f.get("c")}
-	f.goes("ended")
-	for _, r := range was {
-		f.unchanged(r)
-	}
-	require.Len(f.t, f.list(store.Query{}), 3)
-	require.Len(f.t, f.claim("second", long, 10), 2)
-}
+	{"Retention_NeverDropsTheUnfinished", brief, func(f *fixture) {
+		f.must(create("a"), create("b"), create("c", dueAtOnce), create("ended"))
+		f.must(
+			stay(submitted("a"), mark(0, store.MarkSucceeded), due(-1)),
+			move(submitted("b"), store.StatusAborting, note("it was refused")),
+			move(submitted("ended"), store.StatusSucceeded),
+		)
+		was := []store.Record{f.get("a"), f.get("b"), f.get("c")}
+		f.goes("ended")
+		for _, r := range was {
+			f.unchanged(r)
+		}
+		require.Len(f.t, f.list(store.Query{}), 3)
+		require.Len(f.t, f.claim("second", long, 10), 2)
+	}},
 
-func retentionFreesTheGid(f *fixture) {
-	f.must(create("g", dueAtOnce, func(c *store.Create) { c.Steps = 3 }))
-	first := f.claim("second", long, 1)[0]
-	f.must(stay(first, mark(0, store.MarkSucceeded), note("the first")))
-	f.must(move(first, store.StatusSucceeded))
+	{"Retention_FreesTheGid", 0, func(f *fixture) {
+		f.must(create("g", dueAtOnce, func(c *store.Create) { c.Steps = 3 }))
+		first := f.claim("second", long, 1)[0]
+		f.must(stay(first, mark(0, store.MarkSucceeded), note("the first")))
+		f.must(move(first, store.StatusSucceeded))
 
-	f.must(create("g", func(c *store.Create) { c.Body = []byte("the second") }))
-	r := f.get("g")
-	same(f.t, store.Record{
-		GID:     "g",
-		Status:  store.StatusSubmitted,
-		Marks:   store.NewMarks(2),
-		Epoch:   1,
-		Owner:   "first",
-		Created: r.Created,
-		Updated: r.Created,
-		Due:     r.Due,
-		Body:    []byte("the second"),
-	}, r)
-	require.Empty(f.t, f.claim("third", long, 1))
-	require.EqualValues(f.t, 1, f.stats().Unfinished)
-	f.must(move(r, store.StatusFailed))
-	f.absent("g")
-}
+		f.must(create("g", func(c *store.Create) { c.Body = []byte("the second") }))
+		r := f.get("g")
+		same(f.t, store.Record{
+			GID:     "g",
+			Status:  store.StatusSubmitted,
+			Marks:   store.NewMarks(2),
+			Epoch:   1,
+			Owner:   "first",
+			Created: r.Created,
+			Updated: r.Created,
+			Due:     r.Due,
+			Body:    []byte("the second"),
+		}, r)
+		require.Empty(f.t, f.claim("third", long, 1))
+		require.EqualValues(f.t, 1, f.stats().Unfinished)
+		f.must(move(r, store.StatusFailed))
+		f.absent("g")
+	}},
 
-// What is left of the first saga of a gid must not end the second.
-func retentionOutlastsAReopening(f *fixture) {
-	f.must(create("g"), create("h"))
-	f.must(move(submitted("g"), store.StatusSucceeded))
-	f.reopen()
-	f.goes("g")
-	f.must(create("g"), move(submitted("h"), store.StatusFailed))
-	f.goes("h")
-	require.Equal(f.t, store.StatusSubmitted, f.get("g").Status)
-	f.reopen()
-	require.Equal(f.t, store.StatusSubmitted, f.get("g").Status)
-	f.absent("h")
-	require.Len(f.t, f.list(store.Query{}), 1)
+	// What is left of the first saga of a gid must not end the second.
+	{"Retention_OutlastsAReopening", brief, func(f *fixture) {
+		f.must(create("g"), create("h"))
+		f.must(move(submitted("g"), store.StatusSucceeded))
+		f.reopen()
+		f.goes("g")
+		f.must(create("g"), move(submitted("h"), store.StatusFailed))
+		f.goes("h")
+		require.Equal(f.t, store.StatusSubmitted, f.get("g").Status)
+		f.reopen()
+		require.Equal(f.t, store.StatusSubmitted, f.get("g").Status)
+		f.absent("h")
+		require.Len(f.t, f.list(store.Query{}), 1)
+	}},
 }
 
 // goes waits until no saga has this gid.

@@ -1,19 +1,18 @@
-// Package storetest is the suite that every [store.Store] runs: tests of what
-// the contract promises ([Run]), random sequences of changes compared with a
-// store in memory ([RunModel]), and one benchmark for all ([Benchmark]).
+// Package storetest is the test suite of every [store.Store]. [Run] tests what the
+// contract promises. [RunModel] compares random sequences of changes with a store in
+// memory. [Benchmark] measures all stores in the same way.
 //
-// A backend's own test says how its store is opened and calls the three:
+// A store's own tests open it and call the three:
 //
 //	func TestStore(t *testing.T)      { storetest.Run(t, harness()) }
 //	func TestStore_Model(t *testing.T) { storetest.RunModel(t, harness()) }
 //	func BenchmarkStore(b *testing.B) { storetest.Benchmark(b, harness()) }
 //
-// The suite asserts what package store promises and nothing else. What only one
-// backend has is left to that backend's tests: its settings, its layout, what a
-// crash or a lost server does to it.
+// The suite tests only what package store promises. A store's own tests cover its
+// settings, its layout, and crashes or loss of its server.
 //
-// Times are the store's own: they are compared with each other, or with a
-// tolerance of a minute, so the store's clock must be that close to ours.
+// The suite compares a store's times with each other, or with the local clock. The
+// two clocks may differ by less than a minute.
 package storetest
 
 import (
@@ -23,9 +22,8 @@ import (
 	"sagabench/store"
 )
 
-// Harness opens the stores that the suite tests. Both functions may be called
-// from tests that run at the same time, and fail t when they cannot do their
-// part.
+// Harness opens the stores that the suite tests. Parallel tests call both functions,
+// which fail t on an error.
 type Harness struct {
 	// Open gives a fresh, empty store that shares nothing with any other. The
 	// suite closes it, and Close allows a second call, so Open may register a
@@ -45,16 +43,16 @@ type Options struct {
 // Run tests the stores of h, each test on a store of its own, in parallel.
 func Run(t *testing.T, h Harness) {
 	for _, area := range [][]test{
-		createTests(),
-		transitionTests(),
-		releaseTests(),
-		batchTests(),
-		claimTests(),
-		statsTests(),
-		listTests(),
-		retentionTests(),
-		lifecycleTests(),
-		concurrencyTests(),
+		createTests,
+		transitionTests,
+		releaseTests,
+		batchTests,
+		claimTests,
+		statsTests,
+		listTests,
+		retentionTests,
+		lifecycleTests,
+		concurrencyTests,
 	} {
 		for _, tt := range area {
 			t.Run(tt.name, func(t *testing.T) {

@@ -9,292 +9,272 @@ import (
 	"sagabench/store"
 )
 
-func transitionTests() []test {
-	return []test{
-		{"Transition_SetsMarks", long, transitionSetsMarks},
-		{"Transition_FollowsEveryPathToAnEnd", long, transitionFollowsEveryPath},
-		{"Transition_OfAnUnknownGid_IsNotFound", long, transitionOfAnUnknownGid},
-		{"Transition_WithAnotherEpoch_IsAConflict", long, transitionWithAnotherEpoch},
-		{"Transition_FromAnotherStatus_IsAConflict", long, transitionFromAnotherStatus},
-		{"Transition_OfAFinishedSaga_IsAConflict", long, transitionOfAFinishedSaga},
-		{"Transition_SettingAMarkAgain_IsAllowed", long, transitionSettingAMarkAgain},
-		{"Transition_ChangingAMark_IsAConflict", long, transitionChangingAMark},
-		{"Transition_BeyondTheSteps_IsInvalid", long, transitionBeyondTheSteps},
-		{"Transition_KeepsTheNote", long, transitionKeepsTheNote},
-		{"Transition_KeepsTheLargestNote", long, transitionKeepsTheLargestNote},
-		{"Transition_Reschedules", long, transitionReschedules},
-		{"Transition_UpdatedFollowsTheStatus", long, transitionUpdatedFollowsTheStatus},
-	}
-}
+var transitionTests = []test{
+	{"Transition_SetsMarks", long, func(f *fixture) {
+		f.must(create("g", func(c *store.Create) { c.Steps = 3 }), create("other"))
+		other := f.get("other")
+		want := f.get("g")
+		for _, step := range []struct {
+			change *store.Transition
+			marks  store.Marks
+		}{
+			{stay(want, mark(store.Action(0), store.MarkSucceeded)), "y-----"},
+			{stay(want, mark(store.Compensation(2), store.MarkFailed)), "y----n"},
+			{stay(want), "y----n"},
+			{stay(want, mark(store.Action(2), store.MarkFailed), mark(store.Compensation(0), store.MarkSucceeded)), "yy--nn"},
+			{stay(want, mark(store.Action(1), store.MarkSucceeded)), "yyy-nn"},
+		} {
+			f.must(step.change)
+			want.Marks = step.marks
+			f.unchanged(want)
+		}
+		f.unchanged(other)
+	}},
 
-func transitionSetsMarks(f *fixture) {
-	f.must(create("g", func(c *store.Create) { c.Steps = 3 }), create("other"))
-	other := f.get("other")
-	want := f.get("g")
-	for _, step := range []struct {
-		change *store.Transition
-		marks  store.Marks
-	}{
-		{stay(want, mark(store.Action(0), store.MarkSucceeded)), "y-----"},
-		{stay(want, mark(store.Compensation(2), store.MarkFailed)), "y----n"},
-		{stay(want), "y----n"},
-		{stay(want, mark(store.Action(2), store.MarkFailed), mark(store.Compensation(0), store.MarkSucceeded)), "yy--nn"},
-		{stay(want, mark(store.Action(1), store.MarkSucceeded)), "yyy-nn"},
-	} {
-		f.must(step.change)
-		want.Marks = step.marks
-		f.unchanged(want)
-	}
-	f.unchanged(other)
-}
-
-func transitionFollowsEveryPath(f *fixture) {
-	paths := map[string][]store.Status{
-		"succeeded":     {store.StatusSucceeded},
-		"failed":        {store.StatusFailed},
-		"aborting":      {store.StatusAborting},
-		"compensated":   {store.StatusAborting, store.StatusFailed},
-		"longsucceeded": {store.StatusSubmitted, store.StatusSubmitted, store.StatusSucceeded},
-		"longfailed":    {store.StatusSubmitted, store.StatusAborting, store.StatusAborting, store.StatusFailed},
-	}
-	for gid, path := range paths {
-		f.must(create(gid))
-		want := f.get(gid)
-		for i, to := range path {
-			f.must(move(want, to, mark(store.Branch(i), store.MarkSucceeded)))
-			want.Status, want.Marks = to, want.Marks.With(store.Branch(i), store.MarkSucceeded)
-			if to.Final() {
-				want.Due = time.Time{}
+	{"Transition_FollowsEveryPathToAnEnd", long, func(f *fixture) {
+		paths := map[string][]store.Status{
+			"succeeded":     {store.StatusSucceeded},
+			"failed":        {store.StatusFailed},
+			"aborting":      {store.StatusAborting},
+			"compensated":   {store.StatusAborting, store.StatusFailed},
+			"longsucceeded": {store.StatusSubmitted, store.StatusSubmitted, store.StatusSucceeded},
+			"longfailed":    {store.StatusSubmitted, store.StatusAborting, store.StatusAborting, store.StatusFailed},
+		}
+		for gid, path := range paths {
+			f.must(create(gid))
+			want := f.get(gid)
+			for i, to := range path {
+				f.must(move(want, to, mark(store.Branch(i), store.MarkSucceeded)))
+				want.Status, want.Marks = to, want.Marks.With(store.Branch(i), store.MarkSucceeded)
+				if to.Final() {
+					want.Due = time.Time{}
+				}
+				got := f.get(gid)
+				want.Updated = got.Updated
+				same(f.t, want, got)
 			}
-			got := f.get(gid)
-			want.Updated = got.Updated
-			same(f.t, want, got)
 		}
-	}
-}
+	}},
 
-func transitionOfAnUnknownGid(f *fixture) {
-	for _, to := range []store.Status{store.StatusSubmitted, store.StatusAborting, store.StatusSucceeded, store.StatusFailed} {
-		f.refused(store.ErrNotFound, move(submitted("g"), to, mark(0, store.MarkSucceeded)))
-	}
-	f.absent("g")
-	require.Empty(f.t, f.list(store.Query{}))
-	require.Equal(f.t, store.Stats{}, f.stats())
-}
-
-func transitionWithAnotherEpoch(f *fixture) {
-	f.must(create("g", dueAtOnce))
-	require.Len(f.t, f.claim("second", long, 1), 1)
-	r := f.get("g")
-	for _, epoch := range []uint32{1, 3, 12, 20, 22, 1<<8 + 2, 1<<16 + 2, store.MaxEpoch} {
-		r := r
-		r.Epoch = epoch
-		f.refused(store.ErrConflict, stay(r, mark(0, store.MarkSucceeded), note("late"), due(-1)))
-		f.refused(store.ErrConflict, move(r, store.StatusSucceeded))
-		f.refused(store.ErrConflict, move(r, store.StatusAborting, note("late")))
-	}
-	f.unchanged(r)
-	require.Empty(f.t, f.claim("third", long, 1))
-}
-
-func transitionFromAnotherStatus(f *fixture) {
-	f.must(create("submitted"), create("aborting"))
-	f.must(move(submitted("aborting"), store.StatusAborting))
-	r := f.get("submitted")
-	wrong := r
-	wrong.Status = store.StatusAborting
-	f.refused(store.ErrConflict, stay(wrong, mark(1, store.MarkSucceeded), note("late"), due(-1)))
-	f.refused(store.ErrConflict, move(wrong, store.StatusFailed))
-	f.unchanged(r)
-
-	r = f.get("aborting")
-	f.refused(store.ErrConflict, move(submitted("aborting"), store.StatusSucceeded))
-	f.refused(store.ErrConflict, stay(submitted("aborting"), mark(2, store.MarkSucceeded), note("late"), due(-1)))
-	f.refused(store.ErrConflict, move(submitted("aborting"), store.StatusAborting))
-	f.unchanged(r)
-	require.Empty(f.t, f.claim("third", long, 1))
-}
-
-func transitionOfAFinishedSaga(f *fixture) {
-	f.must(create("succeeded"), create("failed"))
-	f.must(move(submitted("succeeded"), store.StatusSucceeded), move(submitted("failed"), store.StatusFailed))
-	for _, gid := range []string{"succeeded", "failed"} {
-		was := f.get(gid)
-		aborting := was
-		aborting.Status = store.StatusAborting
+	{"Transition_OfAnUnknownGid_IsNotFound", long, func(f *fixture) {
 		for _, to := range []store.Status{store.StatusSubmitted, store.StatusAborting, store.StatusSucceeded, store.StatusFailed} {
-			f.refused(store.ErrConflict, move(submitted(gid), to, mark(0, store.MarkSucceeded), note("late")))
+			f.refused(store.ErrNotFound, move(submitted("g"), to, mark(0, store.MarkSucceeded)))
 		}
-		f.refused(store.ErrConflict, stay(submitted(gid), due(-1)))
-		f.refused(store.ErrConflict, stay(aborting, due(-1)))
-		f.refused(store.ErrConflict, move(aborting, store.StatusFailed))
-		f.refused(store.ErrInvalid, stay(was))
-		f.unchanged(was)
-	}
-	require.Empty(f.t, f.claim("third", long, 10))
-	require.Equal(f.t, store.Stats{}, f.stats())
-}
+		f.absent("g")
+		require.Empty(f.t, f.list(store.Query{}))
+		require.Equal(f.t, store.Stats{}, f.stats())
+	}},
 
-func transitionSettingAMarkAgain(f *fixture) {
-	f.must(create("g"))
-	twice := stay(submitted("g"), mark(0, store.MarkSucceeded), mark(2, store.MarkFailed))
-	f.must(twice)
-	was := f.get("g")
-	f.must(twice)
-	f.unchanged(was)
-	f.must(move(submitted("g"), store.StatusAborting, mark(2, store.MarkFailed), mark(3, store.MarkSucceeded)))
-	require.Equal(f.t, store.Marks("y-ny"), f.get("g").Marks)
-}
-
-func transitionChangingAMark(f *fixture) {
-	f.must(create("g"))
-	f.must(stay(submitted("g"), mark(0, store.MarkSucceeded), mark(3, store.MarkFailed), note("first")))
-	was := f.get("g")
-	for _, marks := range [][]func(*store.Transition){
-		{mark(0, store.MarkFailed)},
-		{mark(3, store.MarkSucceeded)},
-		{mark(1, store.MarkSucceeded), mark(3, store.MarkSucceeded)},
-		{mark(0, store.MarkFailed), mark(1, store.MarkSucceeded)},
-		{mark(0, store.MarkSucceeded), mark(1, store.MarkFailed), mark(3, store.MarkSucceeded), mark(2, store.MarkFailed)},
-	} {
-		f.refused(store.ErrConflict, stay(was, append(marks, note("second"), due(-1))...))
-		f.refused(store.ErrConflict, move(was, store.StatusAborting, append(marks, note("second"), due(-1))...))
-		f.refused(store.ErrConflict, move(was, store.StatusSucceeded, append(marks, note("second"))...))
-		f.unchanged(was)
-	}
-	require.Empty(f.t, f.claim("second", long, 1))
-}
-
-// The first branch that a saga does not have comes right behind its marks, so
-// writing it would change what is stored there.
-func transitionBeyondTheSteps(f *fixture) {
-	f.must(create("g"))
-	was := f.get("g")
-	for _, b := range []store.Branch{4, 5, 6, 100, 2*store.MaxSteps - 1} {
-		f.refused(store.ErrInvalid, stay(was, mark(b, store.MarkSucceeded)))
-		f.refused(store.ErrInvalid, stay(was, mark(0, store.MarkSucceeded), mark(b, store.MarkSucceeded), note("no"), due(-1)))
-		f.refused(store.ErrInvalid, move(was, store.StatusSucceeded, mark(b, store.MarkFailed), mark(0, store.MarkSucceeded)))
-		f.unchanged(was)
-	}
-	require.Empty(f.t, f.claim("second", long, 1))
-}
-
-func transitionKeepsTheNote(f *fixture) {
-	f.must(create("g", func(c *store.Create) { c.Steps = 4 }))
-	require.Empty(f.t, f.get("g").Note)
-	for i, text := range []string{
-		"short",
-		"a longer one, with spaces and  two  of them",
-		"less",
-		" two\nlines\r\n\twith a tab ",
-		`'quotes' "and" \backslashes\ %s $1 {} --`,
-		"größer – 大きい",
-		"-y-n",
-		"0",
-	} {
-		f.must(stay(submitted("g"), note(text)))
-		require.Equal(f.t, text, f.get("g").Note)
-
-		b := store.Branch(i)
-		f.must(stay(submitted("g"), mark(b, store.MarkSucceeded), due(long)))
+	{"Transition_WithAnotherEpoch_IsAConflict", long, func(f *fixture) {
+		f.must(create("g", dueAtOnce))
+		require.Len(f.t, f.claim("second", long, 1), 1)
 		r := f.get("g")
-		require.Equal(f.t, text, r.Note, "a mark keeps the note")
-		require.Equal(f.t, store.MarkSucceeded, r.Marks.At(b))
-		require.Equal(f.t, "body of g", string(r.Body))
-	}
-	f.must(move(submitted("g"), store.StatusFailed))
-	require.Equal(f.t, "0", f.get("g").Note, "the end keeps the note")
-	f.must(create("h"))
-	f.must(move(submitted("h"), store.StatusFailed, note("at the end")))
-	require.Equal(f.t, "at the end", f.get("h").Note)
-}
-
-// The note is any text, as long as is allowed, beside bodies short and long. It
-// is there after whatever comes later, and goes when another replaces it.
-func transitionKeepsTheLargestNote(f *fixture) {
-	text := string(everyByte())
-	text += strings.Repeat("w", store.MaxNoteBytes-len(text)-1) + " "
-	names := []string{"short", "long", "empty"}
-	for i, body := range []string{"body", strings.Repeat("body ", 20_000), ""} {
-		f.must(create(names[i], func(c *store.Create) { c.Body = []byte(body) }))
-	}
-	check := func(want string, marks store.Marks) {
-		f.t.Helper()
-		for _, gid := range names {
-			r := f.get(gid)
-			require.True(f.t, r.Note == want, "the note of %s came back changed, %d bytes", gid, len(r.Note))
-			require.Equal(f.t, marks, r.Marks, gid)
-			f.refused(store.ErrDuplicate, create(gid, func(c *store.Create) { c.Body = r.Body }))
+		for _, epoch := range []uint32{1, 3, 12, 20, 22, 1<<8 + 2, 1<<16 + 2, store.MaxEpoch} {
+			r := r
+			r.Epoch = epoch
+			f.refused(store.ErrConflict, stay(r, mark(0, store.MarkSucceeded), note("late"), due(-1)))
+			f.refused(store.ErrConflict, move(r, store.StatusSucceeded))
+			f.refused(store.ErrConflict, move(r, store.StatusAborting, note("late")))
 		}
-	}
-	each := func(change func(r store.Record) store.Change) {
-		f.t.Helper()
-		var changes []store.Change
-		for _, gid := range names {
-			changes = append(changes, change(f.get(gid)))
+		f.unchanged(r)
+		require.Empty(f.t, f.claim("third", long, 1))
+	}},
+
+	{"Transition_FromAnotherStatus_IsAConflict", long, func(f *fixture) {
+		f.must(create("submitted"), create("aborting"))
+		f.must(move(submitted("aborting"), store.StatusAborting))
+		r := f.get("submitted")
+		wrong := r
+		wrong.Status = store.StatusAborting
+		f.refused(store.ErrConflict, stay(wrong, mark(1, store.MarkSucceeded), note("late"), due(-1)))
+		f.refused(store.ErrConflict, move(wrong, store.StatusFailed))
+		f.unchanged(r)
+
+		r = f.get("aborting")
+		f.refused(store.ErrConflict, move(submitted("aborting"), store.StatusSucceeded))
+		f.refused(store.ErrConflict, stay(submitted("aborting"), mark(2, store.MarkSucceeded), note("late"), due(-1)))
+		f.refused(store.ErrConflict, move(submitted("aborting"), store.StatusAborting))
+		f.unchanged(r)
+		require.Empty(f.t, f.claim("third", long, 1))
+	}},
+
+	{"Transition_OfAFinishedSaga_IsAConflict", long, func(f *fixture) {
+		f.must(create("succeeded"), create("failed"))
+		f.must(move(submitted("succeeded"), store.StatusSucceeded), move(submitted("failed"), store.StatusFailed))
+		for _, gid := range []string{"succeeded", "failed"} {
+			was := f.get(gid)
+			aborting := was
+			aborting.Status = store.StatusAborting
+			for _, to := range []store.Status{store.StatusSubmitted, store.StatusAborting, store.StatusSucceeded, store.StatusFailed} {
+				f.refused(store.ErrConflict, move(submitted(gid), to, mark(0, store.MarkSucceeded), note("late")))
+			}
+			f.refused(store.ErrConflict, stay(submitted(gid), due(-1)))
+			f.refused(store.ErrConflict, stay(aborting, due(-1)))
+			f.refused(store.ErrConflict, move(aborting, store.StatusFailed))
+			f.refused(store.ErrInvalid, stay(was))
+			f.unchanged(was)
 		}
-		f.must(changes...)
-	}
-	each(func(r store.Record) store.Change { return stay(r, note(text), release(-1)) })
-	check(text, "----")
-	require.Len(f.t, f.claim("second", long, 10), len(names))
-	each(func(r store.Record) store.Change { return stay(r, mark(0, store.MarkSucceeded)) })
-	f.reopen()
-	check(text, "y---")
-	each(func(r store.Record) store.Change { return stay(r, note("less")) })
-	check("less", "y---")
-	each(func(r store.Record) store.Change {
-		return move(r, store.StatusAborting, mark(2, store.MarkFailed), note(text))
-	})
-	check(text, "y-n-")
-	each(func(r store.Record) store.Change { return stay(r, note("more"), due(long)) })
-	each(func(r store.Record) store.Change { return move(r, store.StatusFailed, note(text)) })
-	check(text, "y-n-")
-	f.reopen()
-	check(text, "y-n-")
-}
+		require.Empty(f.t, f.claim("third", long, 10))
+		require.Equal(f.t, store.Stats{}, f.stats())
+	}},
 
-func transitionReschedules(f *fixture) {
-	f.must(create("g"))
-	was := f.get("g")
+	{"Transition_SettingAMarkAgain_IsAllowed", long, func(f *fixture) {
+		f.must(create("g"))
+		twice := stay(submitted("g"), mark(0, store.MarkSucceeded), mark(2, store.MarkFailed))
+		f.must(twice)
+		was := f.get("g")
+		f.must(twice)
+		f.unchanged(was)
+		f.must(move(submitted("g"), store.StatusAborting, mark(2, store.MarkFailed), mark(3, store.MarkSucceeded)))
+		require.Equal(f.t, store.Marks("y-ny"), f.get("g").Marks)
+	}},
 
-	f.must(stay(was, mark(0, store.MarkSucceeded)))
-	require.Equal(f.t, was.Due.UTC(), f.get("g").Due.UTC(), "a due time of 0 leaves it")
-	f.must(stay(was, due(24*time.Hour)))
-	require.WithinDuration(f.t, time.Now().Add(24*time.Hour), f.get("g").Due, tolerance)
-	f.must(stay(was, due(2*time.Hour)))
-	require.WithinDuration(f.t, time.Now().Add(2*time.Hour), f.get("g").Due, tolerance, "sooner is allowed")
-	f.must(move(was, store.StatusAborting, due(3*time.Hour)))
-	require.WithinDuration(f.t, time.Now().Add(3*time.Hour), f.get("g").Due, tolerance)
-	require.Zero(f.t, f.stats().Due)
-	require.Empty(f.t, f.claim("second", long, 1))
+	{"Transition_ChangingAMark_IsAConflict", long, func(f *fixture) {
+		f.must(create("g"))
+		f.must(stay(submitted("g"), mark(0, store.MarkSucceeded), mark(3, store.MarkFailed), note("first")))
+		was := f.get("g")
+		for _, marks := range [][]func(*store.Transition){
+			{mark(0, store.MarkFailed)},
+			{mark(3, store.MarkSucceeded)},
+			{mark(1, store.MarkSucceeded), mark(3, store.MarkSucceeded)},
+			{mark(0, store.MarkFailed), mark(1, store.MarkSucceeded)},
+			{mark(0, store.MarkSucceeded), mark(1, store.MarkFailed), mark(3, store.MarkSucceeded), mark(2, store.MarkFailed)},
+		} {
+			f.refused(store.ErrConflict, stay(was, append(marks, note("second"), due(-1))...))
+			f.refused(store.ErrConflict, move(was, store.StatusAborting, append(marks, note("second"), due(-1))...))
+			f.refused(store.ErrConflict, move(was, store.StatusSucceeded, append(marks, note("second"))...))
+			f.unchanged(was)
+		}
+		require.Empty(f.t, f.claim("second", long, 1))
+	}},
 
-	f.must(stay(f.get("g"), due(-24*time.Hour)))
-	require.WithinDuration(f.t, time.Now(), f.get("g").Due, tolerance, "at once is now, not in the past")
-	require.EqualValues(f.t, 1, f.stats().Due)
-	f.must(stay(f.get("g"), due(long)))
-	require.Zero(f.t, f.stats().Due)
-	require.Empty(f.t, f.claim("second", long, 1), "put off again")
-	f.must(stay(f.get("g"), due(-1)))
-	require.Len(f.t, f.claim("second", long, 1), 1)
-}
+	// The first branch that a saga does not have comes right behind its marks, so
+	// writing it would change what is stored there.
+	{"Transition_BeyondTheSteps_IsInvalid", long, func(f *fixture) {
+		f.must(create("g"))
+		was := f.get("g")
+		for _, b := range []store.Branch{4, 5, 6, 100, 2*store.MaxSteps - 1} {
+			f.refused(store.ErrInvalid, stay(was, mark(b, store.MarkSucceeded)))
+			f.refused(store.ErrInvalid, stay(was, mark(0, store.MarkSucceeded), mark(b, store.MarkSucceeded), note("no"), due(-1)))
+			f.refused(store.ErrInvalid, move(was, store.StatusSucceeded, mark(b, store.MarkFailed), mark(0, store.MarkSucceeded)))
+			f.unchanged(was)
+		}
+		require.Empty(f.t, f.claim("second", long, 1))
+	}},
 
-func transitionUpdatedFollowsTheStatus(f *fixture) {
-	f.must(create("g"), create("clock"))
-	created := f.get("g")
-	f.tick("clock", created.Created)
-	f.must(stay(created, mark(0, store.MarkSucceeded), note("put off"), due(-1)))
-	require.Len(f.t, f.claim("second", long, 1), 1)
-	claimed := f.get("g")
-	require.Equal(f.t, created.Updated.UTC(), claimed.Updated.UTC(), "the status did not change")
+	{"Transition_KeepsTheNote", long, func(f *fixture) {
+		f.must(create("g", func(c *store.Create) { c.Steps = 4 }))
+		require.Empty(f.t, f.get("g").Note)
+		for i, text := range []string{
+			"short",
+			"a longer one, with spaces and  two  of them",
+			"less",
+			" two\nlines\r\n\twith a tab ",
+			`'quotes' "and" \backslashes\ %s $1 {} --`,
+			"größer – 大きい",
+			"-y-n",
+			"0",
+		} {
+			f.must(stay(submitted("g"), note(text)))
+			require.Equal(f.t, text, f.get("g").Note)
 
-	was := f.tick("clock", created.Updated)
-	f.must(move(claimed, store.StatusAborting))
-	aborting := f.get("g")
-	require.False(f.t, aborting.Updated.Before(was), "the status changed at %v, after %v", aborting.Updated, was)
+			b := store.Branch(i)
+			f.must(stay(submitted("g"), mark(b, store.MarkSucceeded), due(long)))
+			r := f.get("g")
+			require.Equal(f.t, text, r.Note, "a mark keeps the note")
+			require.Equal(f.t, store.MarkSucceeded, r.Marks.At(b))
+			require.Equal(f.t, "body of g", string(r.Body))
+		}
+		f.must(move(submitted("g"), store.StatusFailed))
+		require.Equal(f.t, "0", f.get("g").Note, "the end keeps the note")
+		f.must(create("h"))
+		f.must(move(submitted("h"), store.StatusFailed, note("at the end")))
+		require.Equal(f.t, "at the end", f.get("h").Note)
+	}},
 
-	was = f.tick("clock", aborting.Updated)
-	f.must(move(aborting, store.StatusFailed))
-	require.False(f.t, f.get("g").Updated.Before(was))
-	require.Equal(f.t, created.Created.UTC(), f.get("g").Created.UTC())
+	// The note is any text, as long as is allowed, beside bodies short and long. It
+	// is there after whatever comes later, and goes when another replaces it.
+	{"Transition_KeepsTheLargestNote", long, func(f *fixture) {
+		text := string(everyByte())
+		text += strings.Repeat("w", store.MaxNoteBytes-len(text)-1) + " "
+		names := []string{"short", "long", "empty"}
+		for i, body := range []string{"body", strings.Repeat("body ", 20_000), ""} {
+			f.must(create(names[i], func(c *store.Create) { c.Body = []byte(body) }))
+		}
+		check := func(want string, marks store.Marks) {
+			f.t.Helper()
+			for _, gid := range names {
+				r := f.get(gid)
+				require.True(f.t, r.Note == want, "the note of %s came back changed, %d bytes", gid, len(r.Note))
+				require.Equal(f.t, marks, r.Marks, gid)
+				f.refused(store.ErrDuplicate, create(gid, func(c *store.Create) { c.Body = r.Body }))
+			}
+		}
+		all := func(change func(r store.Record) store.Change) {
+			f.t.Helper()
+			f.must(each(names, func(_ int, gid string) store.Change { return change(f.get(gid)) })...)
+		}
+		all(func(r store.Record) store.Change { return stay(r, note(text), release(-1)) })
+		check(text, "----")
+		require.Len(f.t, f.claim("second", long, 10), len(names))
+		all(func(r store.Record) store.Change { return stay(r, mark(0, store.MarkSucceeded)) })
+		f.reopen()
+		check(text, "y---")
+		all(func(r store.Record) store.Change { return stay(r, note("less")) })
+		check("less", "y---")
+		all(func(r store.Record) store.Change {
+			return move(r, store.StatusAborting, mark(2, store.MarkFailed), note(text))
+		})
+		check(text, "y-n-")
+		all(func(r store.Record) store.Change { return stay(r, note("more"), due(long)) })
+		all(func(r store.Record) store.Change { return move(r, store.StatusFailed, note(text)) })
+		check(text, "y-n-")
+		f.reopen()
+		check(text, "y-n-")
+	}},
+
+	{"Transition_Reschedules", long, func(f *fixture) {
+		f.must(create("g"))
+		was := f.get("g")
+
+		f.must(stay(was, mark(0, store.MarkSucceeded)))
+		require.Equal(f.t, was.Due.UTC(), f.get("g").Due.UTC(), "a due time of 0 leaves it")
+		f.must(stay(was, due(24*time.Hour)))
+		require.WithinDuration(f.t, time.Now().Add(24*time.Hour), f.get("g").Due, tolerance)
+		f.must(stay(was, due(2*time.Hour)))
+		require.WithinDuration(f.t, time.Now().Add(2*time.Hour), f.get("g").Due, tolerance, "sooner is allowed")
+		f.must(move(was, store.StatusAborting, due(3*time.Hour)))
+		require.WithinDuration(f.t, time.Now().Add(3*time.Hour), f.get("g").Due, tolerance)
+		require.Zero(f.t, f.stats().Due)
+		require.Empty(f.t, f.claim("second", long, 1))
+
+		f.must(stay(f.get("g"), due(-24*time.Hour)))
+		require.WithinDuration(f.t, time.Now(), f.get("g").Due, tolerance, "at once is now, not in the past")
+		require.EqualValues(f.t, 1, f.stats().Due)
+		f.must(stay(f.get("g"), due(long)))
+		require.Zero(f.t, f.stats().Due)
+		require.Empty(f.t, f.claim("second", long, 1), "put off again")
+		f.must(stay(f.get("g"), due(-1)))
+		require.Len(f.t, f.claim("second", long, 1), 1)
+	}},
+
+	{"Transition_UpdatedFollowsTheStatus", long, func(f *fixture) {
+		f.must(create("g"), create("clock"))
+		created := f.get("g")
+		f.tick("clock", created.Created)
+		f.must(stay(created, mark(0, store.MarkSucceeded), note("put off"), due(-1)))
+		require.Len(f.t, f.claim("second", long, 1), 1)
+		claimed := f.get("g")
+		require.Equal(f.t, created.Updated.UTC(), claimed.Updated.UTC(), "the status did not change")
+
+		was := f.tick("clock", created.Updated)
+		f.must(move(claimed, store.StatusAborting))
+		aborting := f.get("g")
+		require.False(f.t, aborting.Updated.Before(was), "the status changed at %v, after %v", aborting.Updated, was)
+
+		was = f.tick("clock", aborting.Updated)
+		f.must(move(aborting, store.StatusFailed))
+		require.False(f.t, f.get("g").Updated.Before(was))
+		require.Equal(f.t, created.Created.UTC(), f.get("g").Created.UTC())
+	}},
 }
