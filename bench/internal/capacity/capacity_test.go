@@ -34,9 +34,11 @@ func (q *queue) open(_ context.Context, rate float64, length time.Duration) (res
 	}
 	took := max(length, served[len(served)-1].Answered)
 	return result.Measured{
-		LatencyMS: result.LatencyOf(latencies),
-		Load: result.Load{
-			Mode: result.Open, OfferedPerS: &rate, AchievedPerS: float64(len(served)) / took.Seconds(), Requests: int64(len(served)),
+		Measurement: result.Measurement{
+			LatencyMS: result.LatencyOf(latencies),
+			Load: result.Load{
+				Mode: result.Open, OfferedPerS: &rate, AchievedPerS: float64(len(served)) / took.Seconds(), Requests: int64(len(served)),
+			},
 		},
 		Validity: result.Validity{Valid: true},
 	}, nil
@@ -215,9 +217,11 @@ func TestSearch_LateGeneratorIsTriedAgain(t *testing.T) {
 // step is a measurement with this p99.
 func step(rate, ms float64) result.Measured {
 	return result.Measured{
-		Load:      result.Load{Mode: result.Open, OfferedPerS: &rate, AchievedPerS: rate, Requests: 100_000},
-		LatencyMS: result.Latency{P99: &ms},
-		Validity:  result.Validity{Valid: true},
+		Measurement: result.Measurement{
+			Load:      result.Load{Mode: result.Open, OfferedPerS: &rate, AchievedPerS: rate, Requests: 100_000},
+			LatencyMS: result.Latency{P99: &ms},
+		},
+		Validity: result.Validity{Valid: true},
 	}
 }
 

@@ -110,10 +110,10 @@ func (a *app) capacity(ctx context.Context, on setup, cfg capacity.Config) error
 		return on.advise(err)
 	}
 	summary := result.CapacitySummary{
-		Schema: result.Schema, Run: base.Run, Check: base.Check, Environment: base.Environment,
+		Envelope: base.Envelope,
 		Capacity: s.conclude(capacity.Machine{Cores: base.Environment.Cores, Shared: base.Run.SharedHost, Flushers: on.flushers}),
 	}
-	summary.Validity = base.Validity
+	summary.Kind = result.KindCapacity
 	foretell(&summary)
 	summary.Validity = validity.JudgeCapacity(base.Validity, summary.Capacity)
 	d := report.Document(result.Result{Dir: on.cfg.Dir, Capacity: &summary})

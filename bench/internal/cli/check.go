@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sagabench/bench/internal/audit"
+	"sagabench/bench/internal/probe"
 	"sagabench/bench/internal/result"
 )
 
@@ -51,39 +51,32 @@ func (a *app) check(ctx context.Context, name string, allowEmpty bool) error {
 	case found.Sagas == 0 && found.Total == 0 && !allowEmpty:
 		return errors.New("the store holds no saga, so nothing was checked: is it the right one? --allow-empty accepts it")
 	}
-	result := checked{
-		Schema: result.Schema,
+	out := result.Envelope{
+		Schema: result.Schema, Kind: result.KindCheck,
 		Run: result.Run{
 			ID: result.RunID(started, target.Driver), Started: started, DurationS: time.Since(started).Seconds(), Command: a.command(),
 			Store: result.Store{
 				Driver: settings.Driver, Version: settings.Version,
 				Settings: settings.Values, Durability: settings.Durability.String(),
 			},
+			Commit: probe.Commit(ctx),
 		},
-		Check:    found.Check,
-		Validity: result.Validity{Valid: found.Total == 0, Warnings: found.Findings},
+		Check:       found.Check,
+		Validity:    result.Validity{Valid: found.Total == 0, Warnings: found.Findings},
+		Environment: probe.Environment(ctx),
 	}
 	if a.json {
-		err = json.NewEncoder(a.stdout).Encode(result)
+		err = result.Encode(a.stdout, out)
 	} else {
-		err = result.print(a.stdout, found.Total)
+		err = printCheck(a.stdout, out, found.Total)
 	}
-	if err == nil && !result.Validity.Valid {
+	if err == nil && !out.Validity.Valid {
 		return errInvalid
 	}
 	return err
 }
 
-// checked is what an audit without a run has to say: the parts of a summary
-// that do not need one.
-type checked struct {
-	Schema   int             `json:"schema"`
-	Run      result.Run      `json:"run"`
-	Check    result.Check    `json:"check"`
-	Validity result.Validity `json:"validity"`
-}
-
-func (c checked) print(w io.Writer, total int) error {
+func printCheck(w io.Writer, c result.Envelope, total int) error {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s %s (%s): %d sagas, %d ended, %d unfinished\n", c.Run.Store.Driver, c.Run.Store.Version, c.Run.Store.Durability,
 		*c.Check.Terminal+*c.Check.Unfinished, *c.Check.Terminal, *c.Check.Unfinished)

@@ -60,17 +60,6 @@ the interval is beyond; the exit code then is 3.`,
 	return cmd
 }
 
-// comparison is summary.json of bench compare.
-type comparison struct {
-	Schema      int                  `json:"schema"`
-	Run         result.Run           `json:"run"` // store and scenario are those of A
-	Check       *result.Check        `json:"check"`
-	Validity    result.Validity      `json:"validity"`
-	Environment result.Environment   `json:"environment"`
-	Compare     compare.Comparison   `json:"compare"`
-	Gates       []compare.GateResult `json:"gates"`
-}
-
 func (a *app) compare(cmd *cobra.Command, names []string, pairs int, gates []compare.Gate) error {
 	began, ctx := time.Now(), cmd.Context()
 	sides := [2]compare.Side{{Name: "A"}, {Name: "B"}}
@@ -119,11 +108,12 @@ func (a *app) compare(cmd *cobra.Command, names []string, pairs int, gates []com
 		validity.Valid = false
 		validity.Warnings = append([]string{fmt.Sprintf("incomplete: %v", incomplete)}, validity.Warnings...)
 	}
-	first := sides[0].Runs[0].Run
-	s := comparison{
-		Schema: result.Schema, Run: first, Validity: validity, Compare: c, Gates: []compare.GateResult{},
-		Environment: sides[0].Runs[0].Environment, Check: sumChecks(slices.Concat(sides[0].Runs, sides[1].Runs)),
+	var checks []result.Check
+	for _, run := range slices.Concat(sides[0].Runs, sides[1].Runs) {
+		checks = append(checks, run.Check)
 	}
+	s := compare.Result{Envelope: sides[0].Runs[0].Envelope, Compare: c}
+	s.Kind, s.Check, s.Validity = result.KindCompare, result.SumChecks(checks), validity
 	s.Run.ID, s.Run.Started, s.Run.Command, s.Run.DurationS = result.RunID(began, "compare"), began, a.compareCommandLine(names), time.Since(began).Seconds()
 	s.Run.Commit = probe.Commit(context.WithoutCancel(ctx))
 	broken := false
@@ -190,33 +180,4 @@ func (a *app) compareCommandLine(names []string) string {
 		}
 	}
 	return shown.command()
-}
-
-// sumChecks adds up what the audits found; null when one was not made.
-func sumChecks(runs []result.Summary) *result.Check {
-	var sum result.Check
-	for i, s := range runs {
-		c := s.Check
-		sum.Acknowledged += c.Acknowledged
-		sum.Expired += c.Expired
-		sum.ForceStopped += c.ForceStopped
-		for _, n := range []struct{ to, from **int64 }{
-			{&sum.Terminal, &c.Terminal},
-			{&sum.Lost, &c.Lost},
-			{&sum.BothOutcomes, &c.BothOutcomes},
-			{&sum.Uncompensated, &c.Uncompensated},
-			{&sum.Unfinished, &c.Unfinished},
-		} {
-			switch {
-			case *n.from == nil || i > 0 && *n.to == nil:
-				*n.to = nil
-			case i == 0:
-				first := **n.from
-				*n.to = &first
-			default:
-				**n.to += **n.from
-			}
-		}
-	}
-	return &sum
 }

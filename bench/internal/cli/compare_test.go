@@ -13,9 +13,9 @@ import (
 	"sagabench/bench/internal/result"
 )
 
-func comparisonOf(t *testing.T, stdout string) comparison {
+func comparisonOf(t *testing.T, stdout string) compare.Result {
 	t.Helper()
-	var c comparison
+	var c compare.Result
 	require.NoError(t, json.Unmarshal([]byte(stdout), &c))
 	return c
 }

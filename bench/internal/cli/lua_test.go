@@ -23,7 +23,7 @@ func luaResult(t *testing.T, stdout string) luaSummary {
 	t.Helper()
 	var keys map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal([]byte(stdout), &keys))
-	require.Equal(t, []string{"check", "environment", "lua", "run", "schema", "validity"}, slices.Sorted(maps.Keys(keys)))
+	require.Equal(t, []string{"check", "environment", "kind", "lua", "run", "schema", "validity"}, slices.Sorted(maps.Keys(keys)))
 	var s luaSummary
 	require.NoError(t, json.Unmarshal([]byte(stdout), &s))
 	require.NotContains(t, string(keys["lua"]), "null,\n      \"", "lists without entries are empty")

@@ -16,12 +16,8 @@ import (
 // luaSummary is summary.json of bench lua: the parts of a summary that it has, and
 // its own.
 type luaSummary struct {
-	Schema      int                `json:"schema"`
-	Run         result.Run         `json:"run"`
-	Check       *result.Check      `json:"check"` // of the runs of sagas, together; null: there was none
-	Validity    result.Validity    `json:"validity"`
-	Environment result.Environment `json:"environment"`
-	Lua         luaPart            `json:"lua"`
+	result.Envelope         // Check: of the runs of sagas, together
+	Lua             luaPart `json:"lua"`
 }
 
 type luaPart struct {
@@ -48,8 +44,8 @@ func (r *luaRun) finish(ctx context.Context, incomplete string) error {
 }
 
 func (r *luaRun) summary(ctx context.Context, incomplete string) luaSummary {
-	s := luaSummary{
-		Schema: result.Schema,
+	s := luaSummary{Lua: luaPart{r.results}, Envelope: result.Envelope{
+		Schema: result.Schema, Kind: result.KindLua,
 		Run: result.Run{
 			ID: result.RunID(r.started, "lua"), Started: r.started, DurationS: time.Since(r.started).Seconds(), Command: r.command(),
 			Scenario: result.Scenario(server.DefaultConfig().Scenario), Topology: "not known: there was no run of sagas",
@@ -57,13 +53,16 @@ func (r *luaRun) summary(ctx context.Context, incomplete string) luaSummary {
 		},
 		Validity:    result.Validity{Valid: incomplete == "", Warnings: []string{}},
 		Environment: probe.Environment(ctx),
-		Lua:         luaPart{r.results},
-	}
+	}}
 	first := r.results[0].Server
 	s.Run.Store = result.Store{Driver: open.Redis, Version: first.Version, Settings: first.Settings}
 	if len(r.trials) > 0 {
 		run := r.trials[0].Run
-		s.Check = sumChecks(r.trials)
+		var checks []result.Check
+		for _, one := range r.trials {
+			checks = append(checks, one.Check)
+		}
+		s.Check = result.SumChecks(checks)
 		s.Run.Store, s.Run.Topology, s.Run.SharedHost = run.Store, run.Topology, run.SharedHost
 	}
 	if incomplete != "" {

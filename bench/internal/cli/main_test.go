@@ -64,6 +64,7 @@ func (p program) run(args ...string) outcome {
 	if cmd.ProcessState == nil {
 		require.NoError(p.t, err)
 	}
+	requireSchema(p.t, stdout.String())
 	return outcome{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 

@@ -81,24 +81,21 @@ func (a *app) plan(ctx context.Context, d plan.Demand, dirs []string) error {
 	}
 	began := time.Now()
 	var results []result.Result
-	var summaries []result.Summary
+	var checks []result.Check
 	for _, dir := range dirs {
 		r, err := result.ReadResult(dir)
 		if err != nil {
 			return err
 		}
 		results = append(results, r)
-		summaries = append(summaries, r.Summary())
+		checks = append(checks, r.Envelope().Check)
 	}
 	p, validity, err := plan.Make(d, results)
 	if err != nil {
 		return err
 	}
-	first := summaries[0]
-	s := planned{
-		Schema: result.Schema, Run: first.Run, Check: sumChecks(summaries), Validity: validity,
-		Environment: first.Environment, Plan: p,
-	}
+	s := plan.Result{Envelope: results[0].Envelope(), Plan: p}
+	s.Kind, s.Check, s.Validity = result.KindPlan, result.SumChecks(checks), validity
 	s.Run.ID, s.Run.Started, s.Run.Command, s.Run.DurationS = result.RunID(began, "plan"), began, a.command(), time.Since(began).Seconds()
 	s.Run.Commit = probe.Commit(ctx)
 	doc := p.Document(validity, s.Run.Command)
@@ -111,14 +108,4 @@ func (a *app) plan(ctx context.Context, d plan.Demand, dirs []string) error {
 		}
 	}
 	return a.show(s, validity, doc, a.out)
-}
-
-// planned is summary.json of bench plan.
-type planned struct {
-	Schema      int                `json:"schema"`
-	Run         result.Run         `json:"run"` // but for what names the plan itself, that of the first result
-	Check       *result.Check      `json:"check"`
-	Validity    result.Validity    `json:"validity"`
-	Environment result.Environment `json:"environment"`
-	Plan        plan.Plan          `json:"plan"`
 }

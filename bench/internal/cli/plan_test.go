@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/bench/internal/plan"
 	"sagabench/bench/internal/result"
 )
 
@@ -46,7 +47,7 @@ func TestPlan_FromRuns(t *testing.T) {
 	requireKeysOf(t, "plan", again.stdout)
 	written, err := os.ReadFile(filepath.Join(dir, result.FileSummary))
 	require.NoError(t, err)
-	var made planned
+	var made plan.Result
 	require.NoError(t, json.Unmarshal(written, &made))
 	require.InDelta(t, 1000, made.Plan.Kept, 0)
 	require.InDelta(t, 2000, *made.Plan.Broken, 0)
@@ -81,7 +82,7 @@ func TestPlan_OfAnInvalidResultIsInvalid(t *testing.T) {
 	require.Contains(t, got.stdout, "result 20260101-120000-redis is not valid")
 	got = p.run("plan", "--rate", "500/s", "--from", invalid, "--json")
 	require.Equal(t, exitInvalid, got.code, got.stderr)
-	var made planned
+	var made plan.Result
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &made))
 	require.False(t, made.Validity.Valid)
 	require.Contains(t, made.Validity.Warnings, "20260101-120000-redis: broken promise: 3 of 12,000 acknowledged sagas lost")

@@ -23,24 +23,28 @@ func ptr[T any](x T) *T { return &x }
 // aRun is a valid one of an open loop on Redis. Others differ by what change does.
 func aRun(change func(*result.Summary)) result.Summary {
 	s := result.Summary{
-		Schema: result.Schema,
-		Run: result.Run{
-			ID: "20260101-120000-redis", Started: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), DurationS: 10,
-			Command: "go run bench/main.go run redis --rate 1000/s", Topology: "load, app and store on one machine", SharedHost: true,
-			Store:    result.Store{Driver: "redis", Version: "7.0.15", Durability: "D3", Settings: map[string]string{"appendfsync": "always"}},
-			Scenario: result.Scenario{Steps: 2, Branches: "empty"},
+		Envelope: result.Envelope{
+			Schema: result.Schema,
+			Run: result.Run{
+				ID: "20260101-120000-redis", Started: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), DurationS: 10,
+				Command: "go run bench/main.go run redis --rate 1000/s", Topology: "load, app and store on one machine", SharedHost: true,
+				Store:    result.Store{Driver: "redis", Version: "7.0.15", Durability: "D3", Settings: map[string]string{"appendfsync": "always"}},
+				Scenario: result.Scenario{Steps: 2, Branches: "empty"},
+			},
+			Check: result.Check{
+				Acknowledged: 12_000, Terminal: ptr(int64(12_000)), Lost: ptr(int64(0)),
+				BothOutcomes: ptr(int64(0)), Uncompensated: ptr(int64(0)), Unfinished: ptr(int64(0)),
+			},
+			Validity:    result.Validity{Valid: true, Warnings: []string{}},
+			Environment: result.Environment{CPU: "a processor", Cores: 2, Memory: 16_000_000_000, Kernel: "6.1", Go: "go1.26"},
 		},
-		Load:        result.Load{Mode: result.Open, InFlight: 1000, OfferedPerS: ptr(1000.0), AchievedPerS: 1000, Requests: 10_000, Late: ptr(int64(0)), Dropped: ptr(int64(0))},
-		LatencyMS:   result.Latency{P50: ptr(2.0), P99: ptr(5.0), Max: ptr(9.0), Mean: ptr(2.2)},
-		ServiceMS:   result.Latency{P50: ptr(2.0), P99: ptr(5.0), Max: ptr(9.0), Mean: ptr(2.2)},
-		CostPerSaga: result.Cost{StoreCPUUS: ptr(10.0), AppCPUUS: ptr(30.0), LoadCPUUS: ptr(20.0), StoreMemoryBytes: ptr(200.0)},
-		Resources:   result.Resources{LoadCores: ptr(0.02), AppCores: ptr(0.03), StoreCores: ptr(0.01), StoreOneCore: true, HostBusy: ptr(0.05)},
-		Check: result.Check{
-			Acknowledged: 12_000, Terminal: ptr(int64(12_000)), Lost: ptr(int64(0)),
-			BothOutcomes: ptr(int64(0)), Uncompensated: ptr(int64(0)), Unfinished: ptr(int64(0)),
+		Measurement: result.Measurement{
+			Load:        result.Load{Mode: result.Open, InFlight: 1000, OfferedPerS: ptr(1000.0), AchievedPerS: 1000, Requests: 10_000, Late: ptr(int64(0)), Dropped: ptr(int64(0))},
+			LatencyMS:   result.Latency{P50: ptr(2.0), P99: ptr(5.0), Max: ptr(9.0), Mean: ptr(2.2)},
+			ServiceMS:   result.Latency{P50: ptr(2.0), P99: ptr(5.0), Max: ptr(9.0), Mean: ptr(2.2)},
+			CostPerSaga: result.Cost{StoreCPUUS: ptr(10.0), AppCPUUS: ptr(30.0), LoadCPUUS: ptr(20.0), StoreMemoryBytes: ptr(200.0)},
+			Resources:   result.Resources{LoadCores: ptr(0.02), AppCores: ptr(0.03), StoreCores: ptr(0.01), StoreOneCore: true, HostBusy: ptr(0.05)},
 		},
-		Validity:    result.Validity{Valid: true, Warnings: []string{}},
-		Environment: result.Environment{CPU: "a processor", Cores: 2, Memory: 16_000_000_000, Kernel: "6.1", Go: "go1.26"},
 	}
 	if change != nil {
 		change(&s)

@@ -203,7 +203,7 @@ func TestServe_OnASQLServer(t *testing.T) {
 
 		got := p.run("check", url, "--json")
 		require.Equal(t, exitOK, got.code, got.stderr)
-		var found checked
+		var found result.Envelope
 		require.NoError(t, json.Unmarshal([]byte(got.stdout), &found))
 		require.Equal(t, *dtm.Check.Terminal, *found.Check.Terminal)
 		require.Equal(t, k.name, found.Run.Store.Driver)

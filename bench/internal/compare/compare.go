@@ -51,6 +51,13 @@ type Side struct {
 	Runs    []result.Summary
 }
 
+// Result is summary.json of bench compare. Store and scenario of its Run are those of A.
+type Result struct {
+	result.Envelope
+	Compare Comparison   `json:"compare"`
+	Gates   []GateResult `json:"gates"`
+}
+
 // Comparison is two sides measured against each other.
 type Comparison struct {
 	A         Subject  `json:"a"`

@@ -69,6 +69,9 @@ func TestMake_NamesNobodyOfFewRuns(t *testing.T) {
 		require.True(t, v.Valid)
 		require.Contains(t, v.Warnings[0], "not ranked: too few runs: ")
 		for _, m := range c.Metrics {
+			if m.Metric == "store_calls" {
+				continue // these runs do not have it
+			}
 			require.Nil(t, m.Better)
 			require.Equal(t, "not judged", m.Verdict)
 			require.Equal(t, interval, m.Ratio.Low != nil)
@@ -245,7 +248,7 @@ func TestDocument_OpensWithTheAnswer(t *testing.T) {
 	c, v = compared(t, a, b)
 	d := c.Document(v, []compare.GateResult{{Gate: "app_cpu_us<=+5%", Outcome: compare.Broken}}, "bench compare a b")
 	require.NoError(t, d.Check())
-	require.Regexp(t, `^B against A: app CPU per saga higher by (49|50)\.[0-9]%; app CPU, for each of the load's higher by (49|50)\.[0-9]%$`, d.Headline)
+	require.Regexp(t, `^B against A: app CPU per saga higher by (49|50)\.[0-9]%; app CPU divided by load CPU higher by (49|50)\.[0-9]%$`, d.Headline)
 	require.Empty(t, d.Verdict)
 	require.Equal(t, "Gates", d.Parts[0].Title)
 	require.Equal(t, "bench compare a b", d.Command)

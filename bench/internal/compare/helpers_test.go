@@ -22,24 +22,28 @@ func ptr[T any](x T) *T { return &x }
 func run(i int, noise func() float64) result.Summary {
 	x := func(mean float64) *float64 { return ptr(mean * noise()) }
 	return result.Summary{
-		Schema: result.Schema,
-		Run: result.Run{
-			ID: fmt.Sprintf("run-%d", i), Started: began.Add(time.Duration(i) * 15 * time.Second), DurationS: 10,
-			Store: result.Store{
-				Driver: "redis", Version: "7.0.15", Durability: "D3",
-				Settings: map[string]string{"appendfsync": "always"},
+		Envelope: result.Envelope{
+			Schema: result.Schema,
+			Run: result.Run{
+				ID: fmt.Sprintf("run-%d", i), Started: began.Add(time.Duration(i) * 15 * time.Second), DurationS: 10,
+				Store: result.Store{
+					Driver: "redis", Version: "7.0.15", Durability: "D3",
+					Settings: map[string]string{"appendfsync": "always"},
+				},
+				Scenario: result.Scenario{Steps: 2, Branches: "empty"},
+				Topology: "load, app and store on one machine", Commit: ptr("0f3a9c2"),
 			},
-			Scenario: result.Scenario{Steps: 2, Branches: "empty"},
-			Topology: "load, app and store on one machine", Commit: ptr("0f3a9c2"),
+			Validity:    result.Validity{Valid: true, Warnings: []string{"shared host: relative only"}},
+			Environment: result.Environment{CPU: "Example CPU", Cores: 2, Go: "go1.26.8", Versions: map[string]string{"vegeta": "v12.13.0"}},
 		},
-		Load:      result.Load{Mode: result.Closed, InFlight: 64, AchievedPerS: *x(11_240), Requests: 112_400},
-		LatencyMS: result.Latency{P50: x(5.4), P99: x(9.8), P999: x(14)},
-		CostPerSaga: result.Cost{
-			StoreCPUUS: x(9.9), AppCPUUS: x(30), LoadCPUUS: x(16), StoreBytesIn: x(441), StoreBytesOut: x(33),
-			StoreMemoryBytes: x(247), StoreRoundTrips: x(0.04), StoreFsyncs: x(0.04),
+		Measurement: result.Measurement{
+			Load:      result.Load{Mode: result.Closed, InFlight: 64, AchievedPerS: *x(11_240), Requests: 112_400},
+			LatencyMS: result.Latency{P50: x(5.4), P99: x(9.8), P999: x(14)},
+			CostPerSaga: result.Cost{
+				StoreCPUUS: x(9.9), AppCPUUS: x(30), LoadCPUUS: x(16), StoreBytesIn: x(441), StoreBytesOut: x(33),
+				StoreMemoryBytes: x(247), StoreRoundTrips: x(0.04), StoreFsyncs: x(0.04),
+			},
 		},
-		Validity:    result.Validity{Valid: true, Warnings: []string{"shared host: relative only"}},
-		Environment: result.Environment{CPU: "Example CPU", Cores: 2, Go: "go1.26.8", Versions: map[string]string{"vegeta": "v12.13.0"}},
 	}
 }
 

@@ -13,26 +13,38 @@ type metric struct {
 	of              func(result.Summary) *float64
 }
 
-var metrics = []metric{
-	{"achieved_per_s", "achieved rate", "/s", true, false, func(s result.Summary) *float64 { return &s.Load.AchievedPerS }},
-	{"store_cpu_us", "store CPU per saga", "µs", false, true, func(s result.Summary) *float64 { return s.CostPerSaga.StoreCPUUS }},
-	{"app_cpu_us", "app CPU per saga", "µs", false, true, func(s result.Summary) *float64 { return s.CostPerSaga.AppCPUUS }},
-	{"load_cpu_us", "load CPU per saga", "µs", false, false, func(s result.Summary) *float64 { return s.CostPerSaga.LoadCPUUS }},
-	{"store_cpu_to_load", "store CPU, for each of the load's", "", false, false, toLoad(func(c result.Cost) *float64 { return c.StoreCPUUS })},
-	{"app_cpu_to_load", "app CPU, for each of the load's", "", false, false, toLoad(func(c result.Cost) *float64 { return c.AppCPUUS })},
-	{"p50_ms", "p50", "ms", false, false, latency(func(l result.Latency) *float64 { return l.P50 })},
-	{"p99_ms", "p99", "ms", false, false, latency(func(l result.Latency) *float64 { return l.P99 })},
-	{"p999_ms", "p99.9", "ms", false, false, latency(func(l result.Latency) *float64 { return l.P999 })},
-	{"store_bytes_in", "to the store per saga", "bytes", false, false, func(s result.Summary) *float64 { return s.CostPerSaga.StoreBytesIn }},
-	{"store_bytes_out", "from the store per saga", "bytes", false, false, func(s result.Summary) *float64 { return s.CostPerSaga.StoreBytesOut }},
-	{"store_round_trips", "store round trips per saga", "", false, false, func(s result.Summary) *float64 { return s.CostPerSaga.StoreRoundTrips }},
-	{"store_fsyncs", "store fsyncs per saga", "", false, false, func(s result.Summary) *float64 { return s.CostPerSaga.StoreFsyncs }},
-	{"store_memory_bytes", "kept in the store per saga", "bytes", false, false, func(s result.Summary) *float64 { return s.CostPerSaga.StoreMemoryBytes }},
-}
+// metrics are the achieved rate, every cost of a saga, and the percentiles that a
+// comparison has the samples for.
+var metrics = func() []metric {
+	list := []metric{{"achieved_per_s", "achieved rate", "/s", true, false, func(s result.Summary) *float64 { return &s.Load.AchievedPerS }}}
+	cost := func(f result.Field[result.Cost], main bool) {
+		list = append(list, metric{f.Key, f.Label + " per saga", f.Unit, false, main, func(s result.Summary) *float64 { return f.Of(s.CostPerSaga) }})
+	}
+	for _, f := range result.CPUFields() {
+		cost(f, f.Spender != "load")
+	}
+	for _, f := range result.CPUFields() {
+		if f.Spender != "load" {
+			list = append(list, metric{f.Spender + "_cpu_to_load", f.Label + " divided by load CPU", "", false, false, toLoad(f.Of)})
+		}
+	}
+	for _, f := range result.LatencyFields {
+		switch f.Percentile {
+		case 50, 99, 99.9:
+			list = append(list, metric{f.Key + "_ms", f.Label, "ms", false, false, latency(f.Of)})
+		}
+	}
+	for _, f := range result.CostFields {
+		if f.Spender == "" {
+			cost(f, false)
+		}
+	}
+	return list
+}()
 
-// toLoad is a CPU time per saga divided by the load generator's. That does the same
-// work for either side, so on a host whose speed changes from run to run this holds
-// several times better than the time itself.
+// toLoad divides a CPU time per saga by that of the load generator, which does the same
+// work for either side. On a host whose speed changes from run to run the quotient varies
+// several times less than the time itself.
 func toLoad(of func(result.Cost) *float64) func(result.Summary) *float64 {
 	return func(s result.Summary) *float64 {
 		cpu, load := of(s.CostPerSaga), s.CostPerSaga.LoadCPUUS

@@ -158,17 +158,15 @@ func (m merge) summary() (result.Summary, result.Recording, error) {
 		service = rec.Latency
 	}
 	return result.Summary{
-		Schema:      result.Schema,
-		Run:         m.run(),
-		Load:        m.load(),
-		LatencyMS:   result.LatencyOf(rec.Latency),
-		ServiceMS:   result.LatencyOf(service),
-		CostPerSaga: m.cost(),
-		Resources:   m.resources(),
-		Timeline:    m.timeline(),
-		Check:       m.check(),
-		Validity:    m.validity(),
-		Environment: m.environment(),
+		Envelope: result.Envelope{
+			Schema: result.Schema, Kind: result.KindRun,
+			Run: m.run(), Check: m.check(), Validity: m.validity(), Environment: m.environment(),
+		},
+		Measurement: result.Measurement{
+			Load: m.load(), LatencyMS: result.LatencyOf(rec.Latency), ServiceMS: result.LatencyOf(service),
+			CostPerSaga: m.cost(), Resources: m.resources(),
+		},
+		Timeline: m.timeline(),
 	}, rec, nil
 }
 
@@ -223,7 +221,7 @@ func (m merge) load() result.Load {
 		if i == 0 {
 			l.Late, l.Dropped = new(int64), new(int64)
 		}
-		l.Late, l.Dropped = plus(l.Late, one.Late), plus(l.Dropped, one.Dropped)
+		l.Late, l.Dropped = result.Sum(l.Late, one.Late), result.Sum(l.Dropped, one.Dropped)
 		acknowledged += h.acknowledged(m.common)
 	}
 	l.AchievedPerS = round(acknowledged / m.common.length().Seconds())
@@ -241,15 +239,6 @@ func (m merge) each(of func(result.Load) string) string {
 		return all[0]
 	}
 	return strings.Join(all, " + ")
-}
-
-// plus is nil when either is.
-func plus(a, b *int64) *int64 {
-	if a == nil || b == nil {
-		return nil
-	}
-	sum := *a + *b
-	return &sum
 }
 
 // sum is nil when it is not known of every host.
@@ -285,7 +274,7 @@ func (m merge) check() result.Check {
 	for _, h := range m.hosts[1:] {
 		o := h.Run.Check
 		c.Acknowledged += o.Acknowledged
-		c.Lost = plus(c.Lost, o.Lost)
+		c.Lost = result.Sum(c.Lost, o.Lost)
 		c.Terminal = most(c.Terminal, o.Terminal)
 		c.BothOutcomes = most(c.BothOutcomes, o.BothOutcomes)
 		c.Uncompensated = most(c.Uncompensated, o.Uncompensated)

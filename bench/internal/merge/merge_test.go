@@ -232,7 +232,7 @@ func TestMerge_SaysWhatEachHostOffered(t *testing.T) {
 	offer := func(profiles ...string) (m merge) {
 		for _, profile := range profiles {
 			var h host
-			h.Run = &result.Summary{Load: result.Load{Mode: result.Open, Profile: profile}}
+			h.Run = &result.Summary{Measurement: result.Measurement{Load: result.Load{Mode: result.Open, Profile: profile}}}
 			m.hosts = append(m.hosts, h)
 		}
 		return m

@@ -28,19 +28,21 @@ const countTogether = 0.05
 // targets, and a host's own affair like its generator when no two were told of the
 // same. Otherwise it cannot be told who was served.
 func (m merge) cost() (c result.Cost) {
-	c.LoadCPUUS = m.own(func(c result.Cost) *float64 { return c.LoadCPUUS })
 	app := m.appCost()
-	c.AppCPUUS = app(func(c result.Cost) *float64 { return c.AppCPUUS })
-	c.StoreRoundTrips = app(func(c result.Cost) *float64 { return c.StoreRoundTrips })
-	c.StoreFsyncs = m.shared(func(c result.Cost) *float64 { return c.StoreFsyncs })
-	if m.hosts[0].Run.Run.Store.Driver == embedded {
-		c.StoreFsyncs = app(func(c result.Cost) *float64 { return c.StoreFsyncs }) // the app's own
+	for _, f := range result.CostFields {
+		how := f.Merge
+		if f.Key == "store_fsyncs" && m.hosts[0].Run.Run.Store.Driver == embedded {
+			how = result.MergeApp
+		}
+		switch how {
+		case result.MergeLoad:
+			f.Set(&c, m.own(f.Of))
+		case result.MergeApp:
+			f.Set(&c, app(f.Of))
+		case result.MergeStore:
+			f.Set(&c, m.shared(f.Of))
+		}
 	}
-	c.StoreCPUUS = m.shared(func(c result.Cost) *float64 { return c.StoreCPUUS })
-	c.StoreBytesIn = m.shared(func(c result.Cost) *float64 { return c.StoreBytesIn })
-	c.StoreBytesOut = m.shared(func(c result.Cost) *float64 { return c.StoreBytesOut })
-	c.StoreMemoryBytes = m.shared(func(c result.Cost) *float64 { return c.StoreMemoryBytes })
-	c.StoreCalls = m.shared(func(c result.Cost) *float64 { return c.StoreCalls })
 	return c
 }
 
@@ -135,21 +137,25 @@ func (m merge) widest(knows func(result.Summary) bool) (found *host) {
 // resources are those of the store as the host with the widest view of it saw them,
 // and of the hosts together, or of the busiest of them.
 func (m merge) resources() (r result.Resources) {
-	if h := m.widest(func(s result.Summary) bool {
+	widest := m.widest(func(s result.Summary) bool {
 		return s.Resources.StoreCores != nil || s.Resources.StoreFsyncsPerS != nil
-	}); h != nil {
-		s := h.Run.Resources
-		r.StoreCores, r.StoreFsyncsPerS, r.StoreLockWaits, r.StoreServerConns = s.StoreCores, s.StoreFsyncsPerS, s.StoreLockWaits, s.StoreServerConns
-	}
+	})
 	r.StoreOneCore = m.hosts[0].Run.Resources.StoreOneCore
-	r.LoadCores = m.sum(func(s result.Summary) *float64 { return s.Resources.LoadCores })
-	r.NetworkBytesPerS = m.sum(func(s result.Summary) *float64 { return s.Resources.NetworkBytesPerS })
-	for _, h := range m.hosts {
-		s := h.Run.Resources
-		r.HostBusy = most(r.HostBusy, s.HostBusy)
-		r.BusiestCore = most(r.BusiestCore, s.BusiestCore)
-		r.HostSteal = most(r.HostSteal, s.HostSteal)
-		r.NetworkShare = most(r.NetworkShare, s.NetworkShare)
+	for _, f := range result.ResourceFields {
+		switch f.Merge {
+		case result.MergeStore:
+			if widest != nil {
+				f.Set(&r, f.Of(widest.Run.Resources))
+			}
+		case result.MergeSum:
+			f.Set(&r, m.sum(func(s result.Summary) *float64 { return f.Of(s.Resources) }))
+		case result.MergeMax:
+			var highest *float64
+			for _, h := range m.hosts {
+				highest = most(highest, f.Of(h.Run.Resources))
+			}
+			f.Set(&r, highest)
+		}
 	}
 	return r
 }

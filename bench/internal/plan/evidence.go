@@ -38,14 +38,14 @@ func gather(results []result.Result) (evidence, error) {
 	var e evidence
 	var runs []result.Measured
 	for i, r := range results {
-		s := r.Summary()
+		s := r.Envelope()
 		run, environment := s.Run, s.Environment
 		if len(e.ids) == 0 {
 			e.store, e.scenario, e.shared = run.Store, run.Scenario, run.SharedHost
 			e.hosts, e.cores, e.memory = appHosts(run), environment.Cores, environment.Memory
 		}
 		if twice := slices.ContainsFunc(results[:i], func(o result.Result) bool {
-			other := o.Summary().Run
+			other := o.Envelope().Run
 			return other.ID == run.ID && other.Started.Equal(run.Started)
 		}); twice {
 			return evidence{}, fmt.Errorf("%w: result %s is there twice", ErrNoPlan, run.ID)

@@ -58,7 +58,7 @@ func lawOf(results []result.Result, slo result.SLO) (*Law, error) {
 // numbers of app hosts that there are results of, rising.
 func numbers(results []result.Result) (hosts []int) {
 	for _, r := range results {
-		hosts = append(hosts, appHosts(r.Summary().Run))
+		hosts = append(hosts, appHosts(r.Envelope().Run))
 	}
 	slices.Sort(hosts)
 	return slices.Compact(hosts)
@@ -87,7 +87,7 @@ func (l *Law) nearest(results []result.Result, perS float64) []result.Result {
 		chosen = hosts[i]
 	}
 	return slices.DeleteFunc(slices.Clone(results), func(r result.Result) bool {
-		return appHosts(r.Summary().Run) != chosen
+		return appHosts(r.Envelope().Run) != chosen
 	})
 }
 

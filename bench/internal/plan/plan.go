@@ -45,6 +45,13 @@ type Demand struct {
 	Retention time.Duration // of finished sagas; 0: deleted at once
 }
 
+// Result is summary.json of bench plan. But for what names the plan itself, its Run is
+// that of the first measured result.
+type Result struct {
+	result.Envelope
+	Plan Plan `json:"plan"`
+}
+
 // Plan is what the demand takes.
 type Plan struct {
 	RatePerS   float64      `json:"rate_per_s"`

@@ -22,14 +22,17 @@ var promise = result.SLO{Latencies: []result.LatencyGoal{{Percentile: 99, MS: 20
 // off is how far its costs are off.
 func step(perS, appUS, storeUS, p99, off float64) result.Measured {
 	return result.Measured{
-		DurationS: 10, Validity: result.Validity{Valid: true},
-		Load:      result.Load{Mode: result.Open, InFlight: 1000, OfferedPerS: ptr(perS), AchievedPerS: perS, Requests: int64(10 * perS)},
-		LatencyMS: result.Latency{P50: ptr(p99 / 3), P99: ptr(p99), Mean: ptr(p99 / 2)},
-		CostPerSaga: result.Cost{
-			AppCPUUS: ptr(appUS * off), StoreCPUUS: ptr(storeUS * off), LoadCPUUS: ptr(16 * off),
-			StoreBytesIn: ptr(400.0), StoreBytesOut: ptr(50.0), StoreMemoryBytes: ptr(250.0),
+		Measurement: result.Measurement{
+			Load:      result.Load{Mode: result.Open, InFlight: 1000, OfferedPerS: ptr(perS), AchievedPerS: perS, Requests: int64(10 * perS)},
+			LatencyMS: result.Latency{P50: ptr(p99 / 3), P99: ptr(p99), Mean: ptr(p99 / 2)},
+			CostPerSaga: result.Cost{
+				AppCPUUS: ptr(appUS * off), StoreCPUUS: ptr(storeUS * off), LoadCPUUS: ptr(16 * off),
+				StoreBytesIn: ptr(400.0), StoreBytesOut: ptr(50.0), StoreMemoryBytes: ptr(250.0),
+			},
+			Resources: result.Resources{HostBusy: ptr(0.9 * perS / 8000), StoreCores: ptr(perS * storeUS / 1e6), StoreOneCore: true},
 		},
-		Resources: result.Resources{HostBusy: ptr(0.9 * perS / 8000), StoreCores: ptr(perS * storeUS / 1e6), StoreOneCore: true},
+		DurationS: 10,
+		Validity:  result.Validity{Valid: true},
 	}
 }
 
@@ -37,14 +40,16 @@ func step(perS, appUS, storeUS, p99, off float64) result.Measured {
 // to 40 µs as the rate rises from 2,000 to 8,000/s, store CPU from 20 to 10.
 func searched(repeats ...float64) *result.CapacitySummary {
 	c := &result.CapacitySummary{
-		Run: result.Run{
-			ID: "20261121-083542-redis", SharedHost: true,
-			Store:    result.Store{Driver: "redis", Version: "7.0.15", Durability: "D3"},
-			Scenario: result.Scenario{Steps: 2, Branches: "empty"},
+		Envelope: result.Envelope{
+			Run: result.Run{
+				ID: "20261121-083542-redis", SharedHost: true,
+				Store:    result.Store{Driver: "redis", Version: "7.0.15", Durability: "D3"},
+				Scenario: result.Scenario{Steps: 2, Branches: "empty"},
+			},
+			Validity:    result.Validity{Valid: true},
+			Environment: result.Environment{Cores: 2},
 		},
-		Validity:    result.Validity{Valid: true},
-		Environment: result.Environment{Cores: 2},
-		Capacity:    result.Capacity{SLO: promise},
+		Capacity: result.Capacity{SLO: promise},
 	}
 	if len(repeats) == 0 {
 		repeats = []float64{1}
@@ -300,7 +305,12 @@ func TestMake_RefusesWhatCarriesNoPlan(t *testing.T) {
 		"too fast": {goal(99, 1), of(searched()), "no measured rate kept the service level, not even the lowest, 2,000/s"},
 		"unjudged": {goal(99.9, 100), of(searched()), "no measured rate kept the service level"},
 		"closed loop": {good, []result.Result{{Run: &result.Summary{
-			Validity: result.Validity{Valid: true}, Load: result.Load{Mode: result.Closed, AchievedPerS: 10_000},
+			Envelope: result.Envelope{
+				Validity: result.Validity{Valid: true},
+			},
+			Measurement: result.Measurement{
+				Load: result.Load{Mode: result.Closed, AchievedPerS: 10_000},
+			},
 		}}}, "nothing was measured in an open loop"},
 		"unlike": {good, append(of(searched()), changed(func(c *result.CapacitySummary) {
 			c.Run.ID, c.Run.Store.Durability = "other", "D2"
@@ -320,8 +330,17 @@ func TestMake_TakesRunsOfOneRate(t *testing.T) {
 		run := c.Run
 		run.ID = fmt.Sprintf("run-%d", i)
 		results = append(results, result.Result{Run: &result.Summary{
-			Run: run, Load: m.Load, LatencyMS: m.LatencyMS, CostPerSaga: m.CostPerSaga, Resources: m.Resources,
-			Validity: c.Validity, Environment: c.Environment,
+			Envelope: result.Envelope{
+				Run:         run,
+				Validity:    c.Validity,
+				Environment: c.Environment,
+			},
+			Measurement: result.Measurement{
+				Load:        m.Load,
+				LatencyMS:   m.LatencyMS,
+				CostPerSaga: m.CostPerSaga,
+				Resources:   m.Resources,
+			},
 		}})
 	}
 	d := plan.Demand{RatePerS: 3000, Peak: 2, SLO: promise, Retention: time.Hour}

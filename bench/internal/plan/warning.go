@@ -52,7 +52,7 @@ func judge(results []result.Result, own []string) result.Validity {
 	v := result.Validity{Valid: true, Warnings: []string{}}
 	var said []string
 	for _, r := range results {
-		s := r.Summary()
+		s := r.Envelope()
 		if !s.Validity.Valid {
 			v.Valid = false
 			v.Warnings = append(v.Warnings, fmt.Sprintf("result %s is not valid", s.Run.ID))

@@ -24,7 +24,7 @@ func SideBySide(results ...result.Result) document.Document {
 	}
 	var invalid []string
 	for i, r := range results {
-		if !r.Summary().Validity.Valid {
+		if !r.Envelope().Validity.Valid {
 			invalid = append(invalid, b.names[i])
 		}
 	}
@@ -51,7 +51,7 @@ type beside struct {
 func columnNames(results []result.Result) []string {
 	names := make([]string, len(results))
 	for i, r := range results {
-		names[i] = r.Summary().Run.ID
+		names[i] = r.Envelope().Run.ID
 		if r.Dir != "" {
 			names[i] = filepath.Base(filepath.Clean(r.Dir))
 		}
@@ -59,7 +59,7 @@ func columnNames(results []result.Result) []string {
 	for i, name := range names {
 		if slices.Index(names, name) != i || slices.Contains(names[i+1:], name) {
 			for k, r := range results {
-				names[k] = fmt.Sprintf("%d: %s", k+1, cmp.Or(r.Dir, r.Summary().Run.ID))
+				names[k] = fmt.Sprintf("%d: %s", k+1, cmp.Or(r.Dir, r.Envelope().Run.ID))
 			}
 			break
 		}
@@ -80,9 +80,9 @@ func (b beside) unlike() (lines []string) {
 		var values []string
 		same := true
 		for i, r := range b.results {
-			value := what.of(r.Summary().Run)
+			value := what.of(r.Envelope().Run)
 			values = append(values, b.names[i]+": "+value)
-			same = same && value == what.of(b.results[0].Summary().Run)
+			same = same && value == what.of(b.results[0].Envelope().Run)
 		}
 		if !same {
 			lines = append(lines, what.text+" ("+strings.Join(values, "; ")+").")
@@ -126,9 +126,9 @@ func atEdge(name string, of func(result.Measured) string) besideItem {
 func (b beside) figures() *document.Part {
 	return &document.Part{Title: "Results", Table: b.table([]besideItem{
 		{"store", func(r result.Result) string {
-			return strings.TrimSpace(r.Summary().Run.Store.Driver + " " + r.Summary().Run.Store.Version)
+			return strings.TrimSpace(r.Envelope().Run.Store.Driver + " " + r.Envelope().Run.Store.Version)
 		}},
-		{"durability", func(r result.Result) string { return r.Summary().Run.Store.Durability }},
+		{"durability", func(r result.Result) string { return r.Envelope().Run.Store.Durability }},
 		{"found", func(r result.Result) string {
 			if r.Capacity != nil {
 				return "highest at " + r.Capacity.Capacity.SLO.LatencyLimits()
@@ -152,7 +152,7 @@ func (b beside) figures() *document.Part {
 		}},
 		atEdge("errors", func(m result.Measured) string { return format.Count(m.Load.Errors) }),
 		{"valid", func(r result.Result) string {
-			if r.Summary().Validity.Valid {
+			if r.Envelope().Validity.Valid {
 				return "yes"
 			}
 			return "no"
@@ -162,8 +162,8 @@ func (b beside) figures() *document.Part {
 
 func (b beside) latency() *document.Part {
 	var items []besideItem
-	for _, p := range result.LatencyFields() {
-		items = append(items, atEdge(p.Name, func(m result.Measured) string {
+	for _, p := range result.LatencyFields {
+		items = append(items, atEdge(p.Label, func(m result.Measured) string {
 			if m.Load.Overloaded() {
 				return format.Unknown // no latency holds at that rate
 			}
@@ -196,13 +196,8 @@ func (b beside) percentiles() *document.Part {
 
 func (b beside) costs() *document.Part {
 	var items []besideItem
-	for _, item := range result.CostFields() {
-		items = append(items, atEdge(item.Name, func(m result.Measured) string {
-			if x := item.Of(m.CostPerSaga); x != nil {
-				return format.Number(*x) + item.Unit
-			}
-			return format.Unknown
-		}))
+	for _, f := range result.CostFields {
+		items = append(items, atEdge(f.Label, func(m result.Measured) string { return f.Text(m.CostPerSaga) }))
 	}
 	return filled("Cost per saga", b.table(items))
 }
@@ -220,8 +215,10 @@ func (b beside) split() *document.Part {
 
 func (b beside) resources() *document.Part {
 	var items []besideItem
-	for _, item := range result.ResourceFields() {
-		items = append(items, atEdge(item.Name, func(m result.Measured) string { return item.Text(m.Resources) }))
+	for _, f := range result.ResourceFields {
+		if f.Label != "" {
+			items = append(items, atEdge(f.Label, func(m result.Measured) string { return f.Text(m.Resources) }))
+		}
 	}
 	return filled("Resources used", b.table(items))
 }
@@ -230,27 +227,27 @@ func (b beside) resources() *document.Part {
 func (b beside) settings() *document.Part {
 	all := map[string]bool{}
 	for _, r := range b.results {
-		for name := range r.Summary().Run.Store.Settings {
+		for name := range r.Envelope().Run.Store.Settings {
 			all[name] = true
 		}
 	}
 	items := []besideItem{
-		{"machine", func(r result.Result) string { return r.Summary().Environment.Machine() }},
+		{"machine", func(r result.Result) string { return r.Envelope().Environment.Machine() }},
 		{"software", func(r result.Result) string {
-			return r.Summary().Environment.Kernel + ", " + r.Summary().Environment.Go
+			return r.Envelope().Environment.Kernel + ", " + r.Envelope().Environment.Go
 		}},
 		{"commit", func(r result.Result) string {
-			if c := r.Summary().Run.Commit; c != nil {
+			if c := r.Envelope().Run.Commit; c != nil {
 				return *c
 			}
 			return ""
 		}},
-		{"versions", func(r result.Result) string { return result.Pairs(r.Summary().Environment.Versions, " ") }},
-		{"saga", func(r result.Result) string { return r.Summary().Run.Scenario.String() }},
-		{"topology", func(r result.Result) string { return r.Summary().Run.Topology }},
+		{"versions", func(r result.Result) string { return result.Pairs(r.Envelope().Environment.Versions, " ") }},
+		{"saga", func(r result.Result) string { return r.Envelope().Run.Scenario.String() }},
+		{"topology", func(r result.Result) string { return r.Envelope().Run.Topology }},
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		items = append(items, besideItem{name, func(r result.Result) string { return r.Summary().Run.Store.Settings[name] }})
+		items = append(items, besideItem{name, func(r result.Result) string { return r.Envelope().Run.Store.Settings[name] }})
 	}
 	var f facts
 	for _, item := range items {
@@ -272,8 +269,10 @@ func (b beside) settings() *document.Part {
 
 func (b beside) check() *document.Part {
 	var items []besideItem
-	for _, item := range result.CheckFields() {
-		items = append(items, besideItem{item.Name, func(r result.Result) string { return format.Optional(item.Of(r.Summary().Check), format.Count) }})
+	for i, count := range (result.Check{}).Counts() {
+		items = append(items, besideItem{count.Name, func(r result.Result) string {
+			return format.Optional(r.Envelope().Check.Counts()[i].N, format.Count)
+		}})
 	}
 	return filled("Check", b.table(items))
 }
@@ -281,7 +280,7 @@ func (b beside) check() *document.Part {
 func (b beside) warnings() *document.Part {
 	var list []string
 	for i, r := range b.results {
-		for _, warning := range r.Summary().Validity.Warnings {
+		for _, warning := range r.Envelope().Validity.Warnings {
 			list = append(list, b.names[i]+": "+warning)
 		}
 	}
@@ -291,7 +290,7 @@ func (b beside) warnings() *document.Part {
 func (b beside) commands() *document.Part {
 	var f facts
 	for i, r := range b.results {
-		f.add(b.names[i], r.Summary().Run.Command)
+		f.add(b.names[i], r.Envelope().Run.Command)
 	}
 	return &document.Part{Title: "Reproduce with", Facts: f}
 }

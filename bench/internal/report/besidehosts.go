@@ -23,7 +23,7 @@ type onHosts struct {
 // throughput is what a result says of its app hosts: the highest rate that kept the
 // service level, or what a run achieved.
 func throughput(r result.Result) (t onHosts, known bool) {
-	t = onHosts{n: r.Summary().Run.AppHosts, of: r}
+	t = onHosts{n: r.Envelope().Run.AppHosts, of: r}
 	if c := r.Capacity; c == nil {
 		t.rate = r.Run.Load.AchievedPerS
 	} else if c := c.Capacity; c.RatePerS != nil {
@@ -69,7 +69,7 @@ func (b beside) scaling() *document.Part {
 
 // sameSystem reports whether results differ by their machines at most.
 func sameSystem(a, b result.Result) bool {
-	x, y := a.Summary().Run, b.Summary().Run
+	x, y := a.Envelope().Run, b.Envelope().Run
 	if x.Store.Driver != y.Store.Driver || x.Store.Durability != y.Store.Durability || x.Scenario != y.Scenario {
 		return false
 	}
@@ -108,7 +108,7 @@ func addGains(part *document.Part, all []onHosts) {
 		text += fmt.Sprintf(" With %d the limit is %s.", to.n, c.Capacity.Limit.Resource)
 	}
 	part.Text = append(part.Text, text+" Expect no more of the next.")
-	if to.of.Summary().Run.SharedHost {
+	if to.of.Envelope().Run.SharedHost {
 		part.Text = append(part.Text, "They shared a machine: one more server on it adds no cores, as one more host would.")
 	}
 }

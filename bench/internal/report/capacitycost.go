@@ -45,30 +45,24 @@ func (c search) costPart() *document.Part {
 	}
 	last := costs[len(costs)-1]
 	var said []string
-	for _, who := range result.Spenders() {
-		if us := who.Of(last); us != nil {
-			said = append(said, who.Name+" "+format.Number(*us))
+	for _, f := range result.CPUFields() {
+		if us := f.Of(last); us != nil {
+			said = append(said, f.Spender+" "+format.Number(*us))
 		}
 	}
 	chart.Summary = fmt.Sprintf("CPU per saga in µs, by who spends it, at some rates; at %s: %s.", names[len(names)-1], strings.Join(said, ", "))
 	table := document.Table{Corner: "offered"}
-	for _, item := range result.CostFields() {
-		if !slices.ContainsFunc(costs, func(c result.Cost) bool { return item.Of(c) != nil }) {
+	for _, name := range names {
+		table.Rows = append(table.Rows, document.Row{Name: name})
+	}
+	for _, f := range result.CostFields {
+		if !slices.ContainsFunc(costs, func(c result.Cost) bool { return f.Of(c) != nil }) {
 			continue
 		}
-		table.Columns = append(table.Columns, strings.TrimSpace(item.Name+","+item.Unit))
-		if item.Unit == "" {
-			table.Columns[len(table.Columns)-1] = item.Name
+		table.Columns = append(table.Columns, f.Heading())
+		for i, c := range costs {
+			table.Rows[i].Cells = append(table.Rows[i].Cells, format.Optional(f.Of(c), format.Number))
 		}
-	}
-	for i, c := range costs {
-		r := document.Row{Name: names[i]}
-		for _, item := range result.CostFields() {
-			if slices.ContainsFunc(costs, func(c result.Cost) bool { return item.Of(c) != nil }) {
-				r.Cells = append(r.Cells, format.Optional(item.Of(c), format.Number))
-			}
-		}
-		table.Rows = append(table.Rows, r)
 	}
 	return &document.Part{Title: "Cost per saga over the rate", Chart: chart, Table: &table}
 }
@@ -80,19 +74,14 @@ func (c search) resourcesPart() *document.Part {
 	for _, name := range names {
 		table.Rows = append(table.Rows, document.Row{Name: name})
 	}
-	for _, item := range result.ResourceFields() {
-		cells, known := make([]string, len(chosen)), false
-		for i, m := range chosen {
-			cells[i] = item.Text(m.Resources)
-			x := item.Of(m.Resources)
-			known = known || x != nil && *x > 0 // nothing waits, nothing is sent: not worth a column
-		}
-		if !known {
+	for _, f := range result.ResourceFields {
+		used := slices.ContainsFunc(chosen, func(m result.Measured) bool { x := f.Of(m.Resources); return x != nil && *x > 0 })
+		if f.Label == "" || !used {
 			continue
 		}
-		table.Columns = append(table.Columns, item.Name)
-		for i, cell := range cells {
-			table.Rows[i].Cells = append(table.Rows[i].Cells, cell)
+		table.Columns = append(table.Columns, f.Label)
+		for i, m := range chosen {
+			table.Rows[i].Cells = append(table.Rows[i].Cells, f.Text(m.Resources))
 		}
 	}
 	if len(table.Columns) == 0 {

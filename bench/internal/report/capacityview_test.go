@@ -28,10 +28,16 @@ func capacityRun(t *testing.T) result.CapacitySummary {
 	}
 	step := func(rate, p50, p99 float64, kept bool, why string) {
 		m := result.Measured{
-			DurationS: 10, Load: result.Load{Mode: result.Open, InFlight: 1000, OfferedPerS: resulttest.Ptr(rate), AchievedPerS: rate, Requests: int64(10 * rate)},
-			LatencyMS: result.Latency{P50: resulttest.Ptr(p50), P99: resulttest.Ptr(p99)}, Kept: resulttest.Ptr(kept), Why: why, Validity: result.Validity{Valid: true},
-			CostPerSaga: result.Cost{LoadCPUUS: resulttest.Ptr(30.0), AppCPUUS: resulttest.Ptr(60 - rate/400), StoreCPUUS: resulttest.Ptr(20 - rate/1000), StoreBytesIn: resulttest.Ptr(441.0), StoreFsyncs: nil},
-			Resources:   result.Resources{AppCores: resulttest.Ptr(rate / 20_000), StoreCores: resulttest.Ptr(rate / 10_100), BusiestCore: resulttest.Ptr(rate / 10_500)},
+			Measurement: result.Measurement{
+				Load:        result.Load{Mode: result.Open, InFlight: 1000, OfferedPerS: resulttest.Ptr(rate), AchievedPerS: rate, Requests: int64(10 * rate)},
+				LatencyMS:   result.Latency{P50: resulttest.Ptr(p50), P99: resulttest.Ptr(p99)},
+				CostPerSaga: result.Cost{LoadCPUUS: resulttest.Ptr(30.0), AppCPUUS: resulttest.Ptr(60 - rate/400), StoreCPUUS: resulttest.Ptr(20 - rate/1000), StoreBytesIn: resulttest.Ptr(441.0), StoreFsyncs: nil},
+				Resources:   result.Resources{AppCores: resulttest.Ptr(rate / 20_000), StoreCores: resulttest.Ptr(rate / 10_100), BusiestCore: resulttest.Ptr(rate / 10_500)},
+			},
+			DurationS: 10,
+			Kept:      resulttest.Ptr(kept),
+			Why:       why,
+			Validity:  result.Validity{Valid: true},
 		}
 		c.Steps = append(c.Steps, m)
 	}
@@ -49,15 +55,21 @@ func capacityRun(t *testing.T) result.CapacitySummary {
 		f := float64(n)
 		x := 900 * f / (1 + 0.04*(f-1) + 0.00004*f*(f-1)) * (1 + 0.02*float64(i%3-1))
 		points = append(points, usl.Point{N: f, X: x})
-		c.Scaling = append(c.Scaling, result.Measured{Load: result.Load{Mode: result.Closed, InFlight: n, AchievedPerS: x}, LatencyMS: result.Latency{P50: resulttest.Ptr(1.5), P99: resulttest.Ptr(9.0)}})
+		c.Scaling = append(c.Scaling, result.Measured{Measurement: result.Measurement{Load: result.Load{Mode: result.Closed, InFlight: n, AchievedPerS: x}, LatencyMS: result.Latency{P50: resulttest.Ptr(1.5), P99: resulttest.Ptr(9.0)}}})
 	}
 	fit, err := usl.FitPoints(points, 1)
 	require.NoError(t, err)
 	c.Fit = &fit
 	run.Run.Command = "bench capacity redis --slo p99=20ms,errors=0.1%"
 	return result.CapacitySummary{
-		Schema: result.Schema, Run: run.Run, Check: resulttest.ClosedRun().Check, Environment: run.Environment,
-		Validity: result.Validity{Valid: true, Warnings: []string{"shared host: relative only"}}, Capacity: c,
+		Envelope: result.Envelope{
+			Schema:      result.Schema,
+			Run:         run.Run,
+			Check:       resulttest.ClosedRun().Check,
+			Environment: run.Environment,
+			Validity:    result.Validity{Valid: true, Warnings: []string{"shared host: relative only"}},
+		},
+		Capacity: c,
 	}
 }
 
@@ -125,6 +137,7 @@ func TestReadResult_OfASearch(t *testing.T) {
 	r, err := result.ReadResult(dir)
 	require.NoError(t, err)
 	require.Nil(t, r.Run)
+	want.Capacity.Predicted = []result.Predicted{} // null is never written
 	require.Equal(t, want.Capacity, r.Capacity.Capacity)
 	require.Equal(t, capacityDocument(want, dir), Document(r))
 	page, err := os.ReadFile(filepath.Join(dir, result.FilePage))

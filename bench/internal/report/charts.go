@@ -33,7 +33,7 @@ func percentilePart(rec result.Recording) *document.Part {
 
 // enough samples for a curve.
 func enough(h *hdrhistogram.Histogram) bool {
-	return h != nil && h.TotalCount() >= result.SamplesFor(10)
+	return h != nil && h.TotalCount() >= result.SamplesFor(90)
 }
 
 // percentilesOf draws each curve as far as its samples reach.
@@ -181,8 +181,8 @@ func ranges(series []document.Series) string {
 // nothing is known. What is not known of one of them is missing in its bar.
 func splitChart(names []string, costs []result.Cost) *document.Chart {
 	chart := &document.Chart{X: document.Axis{Label: "CPU per saga, µs"}, Bars: names}
-	for _, who := range result.Spenders() {
-		layer, known := document.Series{Name: who.Name}, false
+	for _, who := range result.CPUFields() {
+		layer, known := document.Series{Name: who.Spender}, false
 		for _, c := range costs {
 			us := who.Of(c)
 			if us == nil {
@@ -220,7 +220,7 @@ func splitPart(names []string, costs []result.Cost) *document.Part {
 	var table document.Table
 	for i, c := range costs {
 		r, sum := document.Row{Name: names[i]}, 0.0
-		for _, who := range result.Spenders() {
+		for _, who := range result.CPUFields() {
 			r.Cells = append(r.Cells, format.Optional(who.Of(c), format.Number))
 			if us := who.Of(c); us != nil {
 				sum += *us
@@ -229,8 +229,8 @@ func splitPart(names []string, costs []result.Cost) *document.Part {
 		table.Rows = append(table.Rows, document.Row{Name: r.Name, Cells: append(r.Cells, format.Number(sum))})
 		said = append(said, names[i]+" "+format.Number(sum))
 	}
-	for _, who := range result.Spenders() {
-		table.Columns = append(table.Columns, who.Name)
+	for _, who := range result.CPUFields() {
+		table.Columns = append(table.Columns, who.Spender)
 	}
 	table.Columns = append(table.Columns, "all")
 	chart.Summary = "In µs, by who spends it; in all: " + strings.Join(said, ", ") + "."

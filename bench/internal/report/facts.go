@@ -39,11 +39,11 @@ func loadFacts(s result.Summary) (f facts) {
 
 func costFacts(c result.Cost) (f facts) {
 	var missing []string
-	for _, item := range result.CostFields() {
-		if x := item.Of(c); x != nil {
-			f.add(item.Name, format.Number(*x)+item.Unit)
+	for _, field := range result.CostFields {
+		if field.Of(c) != nil {
+			f.add(field.Label, field.Text(c))
 		} else {
-			missing = append(missing, item.Name)
+			missing = append(missing, field.Label)
 		}
 	}
 	if len(missing) > 0 {
@@ -58,8 +58,8 @@ func checkFacts(c result.Check) (f facts) {
 		f.add("audit", "not done")
 		return f
 	}
-	for _, item := range result.CheckFields() {
-		f.add(item.Name, format.Optional(item.Of(c), format.Count))
+	for _, count := range c.Counts() {
+		f.add(count.Name, format.Optional(count.N, format.Count))
 	}
 	if c.Expired > 0 {
 		f.add("past retention", format.Count(c.Expired))

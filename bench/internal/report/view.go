@@ -88,7 +88,7 @@ func outcome(c result.Check) string {
 	}
 	var bad []string
 	for _, finding := range c.Violations() {
-		bad = append(bad, fmt.Sprintf("%s %s", format.Count(finding.N), finding.Name))
+		bad = append(bad, fmt.Sprintf("%s %s", format.Count(*finding.N), finding.Name))
 	}
 	switch {
 	case len(bad) > 0:
@@ -102,12 +102,12 @@ func outcome(c result.Check) string {
 
 func latencyTable(s result.Summary) document.Table {
 	var t document.Table
-	for _, p := range result.LatencyFields() {
-		t.Columns = append(t.Columns, p.Name)
+	for _, p := range result.LatencyFields {
+		t.Columns = append(t.Columns, p.Label)
 	}
 	add := func(name string, l result.Latency) {
 		r := document.Row{Name: name}
-		for _, p := range result.LatencyFields() {
+		for _, p := range result.LatencyFields {
 			r.Cells = append(r.Cells, format.Optional(p.Of(l), format.Number))
 		}
 		t.Rows = append(t.Rows, r)

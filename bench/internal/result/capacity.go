@@ -9,15 +9,10 @@ import (
 	"sagabench/internal/format"
 )
 
-// CapacitySummary is summary.json of bench capacity: the parts of a Summary that
-// many measurements on one store have in common, and its own.
+// CapacitySummary is the result of a search for the highest rate.
 type CapacitySummary struct {
-	Schema      int         `json:"schema"`
-	Run         Run         `json:"run"`
-	Check       Check       `json:"check"`
-	Validity    Validity    `json:"validity"`
-	Environment Environment `json:"environment"`
-	Capacity    Capacity    `json:"capacity"`
+	Envelope
+	Capacity Capacity `json:"capacity"`
 }
 
 // Capacity is the highest rate that kept a service level, and how it was found.
@@ -73,44 +68,12 @@ type LatencyGoal struct {
 
 // Measured is one of many measurements on the same store.
 type Measured struct {
-	StartS      float64   `json:"start_s"` // since the beginning of the run
-	DurationS   float64   `json:"duration_s"`
-	Load        Load      `json:"load"`
-	LatencyMS   Latency   `json:"latency_ms"`
-	ServiceMS   Latency   `json:"service_ms"`
-	CostPerSaga Cost      `json:"cost_per_saga"`
-	Resources   Resources `json:"resources"`
-	Kept        *bool     `json:"kept"` // the service level; null: not judged
-	Why         string    `json:"why"`  // what broke it
-	Validity    Validity  `json:"validity"`
-}
-
-// Resources is what was used on average during a measurement. What is null was
-// not measured.
-type Resources struct {
-	LoadCores  *float64 `json:"load_cores"` // CPU, in cores kept busy
-	AppCores   *float64 `json:"app_cores"`
-	StoreCores *float64 `json:"store_cores"`
-	// AppCoresUsable is how many the app servers may use, wherever they run.
-	AppCoresUsable *float64 `json:"app_cores_usable"`
-	// StoreOneCore: the store's server runs its commands on one core.
-	StoreOneCore bool `json:"store_one_core"`
-
-	// Shares of the load generator's machine: of all cores, of the busiest one,
-	// and what its hypervisor took.
-	HostBusy    *float64 `json:"host_busy"`
-	BusiestCore *float64 `json:"busiest_core"`
-	HostSteal   *float64 `json:"host_steal"`
-
-	StoreFsyncsPerS  *float64 `json:"store_fsyncs_per_s"`
-	StoreCallsBusy   *float64 `json:"store_calls_busy"`    // calls of the app to the store that were under way
-	StoreLockWaits   *float64 `json:"store_lock_waits"`    // waits for row locks that were under way
-	AppKeptOut       *float64 `json:"app_kept_out"`        // app servers that turned clients away: all connections that they accept were in use
-	StoreConns       *float64 `json:"store_conns"`         // connections that the app may have to the store's server
-	StoreConnWaits   *float64 `json:"store_conn_waits"`    // calls under way that waited for one of them
-	StoreServerConns *float64 `json:"store_server_conns"`  // of all that the server allows, the share that was open at the end
-	NetworkBytesPerS *float64 `json:"network_bytes_per_s"` // both ways, between machines, on the load generator's
-	NetworkShare     *float64 `json:"network_share"`       // of its slowest used link; null: its speed is not known
+	StartS    float64 `json:"start_s"` // since the beginning of the run
+	DurationS float64 `json:"duration_s"`
+	Measurement
+	Kept     *bool    `json:"kept"` // the service level; null: not judged
+	Why      string   `json:"why"`  // what broke it
+	Validity Validity `json:"validity"`
 }
 
 // Limit is what keeps the rate from being higher.

@@ -1,106 +1,110 @@
 package result
 
-import "sagabench/internal/format"
+import (
+	"reflect"
+	"strconv"
 
-// CostField is one of the costs of a saga, by its name.
-type CostField struct {
-	Name, Unit string
-	Of         func(Cost) *float64
+	"sagabench/internal/format"
+)
+
+// Field is one figure of a struct of figures: Cost, Resources or Latency. The tags of
+// the struct are the one table of them. A new figure is a new struct field; reports,
+// comparisons and merged results then have it.
+type Field[T any] struct {
+	Key        string  // in summary.json
+	Label      string  // in reports; figures without one are not shown
+	Unit       string  // µs, bytes, /s; "share" of 1; empty: a number of things
+	Percentile float64 // of a latency; 0: it is none
+	Spender    string  // of CPU: load, app or store
+	Merge      Merge
+
+	index int
 }
 
-func CostFields() []CostField {
-	return []CostField{
-		{"store CPU", " µs", func(c Cost) *float64 { return c.StoreCPUUS }},
-		{"app CPU", " µs", func(c Cost) *float64 { return c.AppCPUUS }},
-		{"load CPU", " µs", func(c Cost) *float64 { return c.LoadCPUUS }},
-		{"to the store", " bytes", func(c Cost) *float64 { return c.StoreBytesIn }},
-		{"from the store", " bytes", func(c Cost) *float64 { return c.StoreBytesOut }},
-		{"kept in the store", " bytes", func(c Cost) *float64 { return c.StoreMemoryBytes }},
-		{"store calls", "", func(c Cost) *float64 { return c.StoreCalls }},
-		{"store round trips", "", func(c Cost) *float64 { return c.StoreRoundTrips }},
-		{"store fsyncs", "", func(c Cost) *float64 { return c.StoreFsyncs }},
-	}
+// Merge is how the figures of several load hosts become one.
+type Merge string
+
+// The ways to merge figures. Without one, the merged figure is unknown.
+const (
+	MergeLoad  Merge = "load"  // each host has its own
+	MergeApp   Merge = "app"   // each host has its own, or all share one: by their targets
+	MergeStore Merge = "store" // all hosts share it
+	MergeSum   Merge = "sum"
+	MergeMax   Merge = "max"
+)
+
+// Of returns the figure, nil if it is unknown.
+func (f Field[T]) Of(figures T) *float64 {
+	return reflect.ValueOf(figures).Field(f.index).Interface().(*float64)
 }
 
-// CheckField is one of the audit's counts, by its name.
-type CheckField struct {
-	Name string
-	Of   func(Check) *int64
+// Set replaces the figure.
+func (f Field[T]) Set(figures *T, x *float64) {
+	reflect.ValueOf(figures).Elem().Field(f.index).Set(reflect.ValueOf(x))
 }
 
-func CheckFields() []CheckField {
-	return []CheckField{
-		{"acknowledged", func(c Check) *int64 { return &c.Acknowledged }},
-		{"terminal", func(c Check) *int64 { return c.Terminal }},
-		{"lost", func(c Check) *int64 { return c.Lost }},
-		{"both outcomes", func(c Check) *int64 { return c.BothOutcomes }},
-		{"uncompensated", func(c Check) *int64 { return c.Uncompensated }},
-		{"unfinished", func(c Check) *int64 { return c.Unfinished }},
-	}
-}
-
-// LatencyField is one of the latencies that are kept, by its name.
-type LatencyField struct {
-	Name string
-	Of   func(Latency) *float64
-}
-
-func LatencyFields() []LatencyField {
-	return []LatencyField{
-		{"p50", func(l Latency) *float64 { return l.P50 }},
-		{"p90", func(l Latency) *float64 { return l.P90 }},
-		{"p95", func(l Latency) *float64 { return l.P95 }},
-		{"p99", func(l Latency) *float64 { return l.P99 }},
-		{"p99.9", func(l Latency) *float64 { return l.P999 }},
-		{"p99.99", func(l Latency) *float64 { return l.P9999 }},
-		{"max", func(l Latency) *float64 { return l.Max }},
-		{"mean", func(l Latency) *float64 { return l.Mean }},
-	}
-}
-
-// ResourceField is one of the resources, by its name.
-type ResourceField struct {
-	Name  string
-	Of    func(Resources) *float64
-	Share bool
-}
-
-func (i ResourceField) Text(r Resources) string {
-	x := i.Of(r)
-	if x != nil && i.Share {
+// Text writes the figure with its unit.
+func (f Field[T]) Text(figures T) string {
+	x := f.Of(figures)
+	switch {
+	case x == nil:
+		return format.Unknown
+	case f.Unit == "share":
 		return format.Percent(*x)
+	case f.Unit == "" || f.Unit[0] == '/':
+		return format.Number(*x) + f.Unit
 	}
-	return format.Optional(x, format.Number)
+	return format.Number(*x) + " " + f.Unit
 }
 
-func ResourceFields() []ResourceField {
-	return []ResourceField{
-		{"load", func(r Resources) *float64 { return r.LoadCores }, false},
-		{"app", func(r Resources) *float64 { return r.AppCores }, false},
-		{"store", func(r Resources) *float64 { return r.StoreCores }, false},
-		{"machine", func(r Resources) *float64 { return r.HostBusy }, true},
-		{"busiest core", func(r Resources) *float64 { return r.BusiestCore }, true},
-		{"fsyncs/s", func(r Resources) *float64 { return r.StoreFsyncsPerS }, false},
-		{"calls under way", func(r Resources) *float64 { return r.StoreCallsBusy }, false},
-		{"lock waits", func(r Resources) *float64 { return r.StoreLockWaits }, false},
-		{"apps that turn clients away", func(r Resources) *float64 { return r.AppKeptOut }, false},
-		{"connection waits", func(r Resources) *float64 { return r.StoreConnWaits }, false},
-		{"server's connections", func(r Resources) *float64 { return r.StoreServerConns }, true},
-		{"network, bytes/s", func(r Resources) *float64 { return r.NetworkBytesPerS }, false},
-		{"network", func(r Resources) *float64 { return r.NetworkShare }, true},
+// Heading writes the label with its unit, for a column of plain numbers.
+func (f Field[T]) Heading() string {
+	if f.Unit == "" || f.Unit == "share" {
+		return f.Label
 	}
+	return f.Label + ", " + f.Unit
 }
 
-// Spender is who spends CPU on a saga.
-type Spender struct {
-	Name string
-	Of   func(Cost) *float64
+// fieldsOf reads the tags of the fields of T that are figures.
+func fieldsOf[T any]() (fields []Field[T]) {
+	of := reflect.TypeFor[T]()
+	for i := range of.NumField() {
+		sf := of.Field(i)
+		if sf.Type != reflect.TypeFor[*float64]() {
+			continue
+		}
+		f := Field[T]{
+			Key: sf.Tag.Get("json"), Label: sf.Tag.Get("label"), Unit: sf.Tag.Get("unit"),
+			Spender: sf.Tag.Get("spender"), Merge: Merge(sf.Tag.Get("merge")), index: i,
+		}
+		if percentile := sf.Tag.Get("percentile"); percentile != "" {
+			var err error
+			if f.Percentile, err = strconv.ParseFloat(percentile, 64); err != nil {
+				panic(err) // a tag of this package
+			}
+		}
+		fields = append(fields, f)
+	}
+	return fields
 }
 
-func Spenders() []Spender {
-	return []Spender{
-		{"load", func(c Cost) *float64 { return c.LoadCPUUS }},
-		{"app", func(c Cost) *float64 { return c.AppCPUUS }},
-		{"store", func(c Cost) *float64 { return c.StoreCPUUS }},
+// Average returns the mean of each figure. A figure that one of them lacks is unknown.
+func Average[T any](fields []Field[T], all []T) (mean T) {
+	for _, f := range fields {
+		sum := 0.0
+		known := len(all) > 0
+		for _, figures := range all {
+			x := f.Of(figures)
+			if x == nil {
+				known = false
+				break
+			}
+			sum += *x
+		}
+		if known {
+			sum /= float64(len(all))
+			f.Set(&mean, &sum)
+		}
 	}
+	return mean
 }

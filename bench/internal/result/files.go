@@ -1,7 +1,6 @@
 package result
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 )
 
 // The files of a result directory. The first three are written while the run
@@ -85,38 +85,45 @@ func Read(dir string) (Summary, Recording, error) {
 	return *r.Run, r.Recording, nil
 }
 
-// MarshalJSON writes lists and maps without entries as empty, not as null.
-func (s Summary) MarshalJSON() ([]byte, error) {
-	if s.Run.Store.Settings == nil {
-		s.Run.Store.Settings = map[string]string{}
-	}
-	if s.Timeline == nil {
-		s.Timeline = []Moment{}
-	}
-	if s.Load.ErrorsByKind == nil {
-		s.Load.ErrorsByKind = map[string]int64{}
-	}
-	if s.Validity.Warnings == nil {
-		s.Validity.Warnings = []string{}
-	}
-	if s.Environment.Versions == nil {
-		s.Environment.Versions = map[string]string{}
-	}
-	type plain Summary // without this method
-	var out bytes.Buffer
-	err := Encode(&out, plain(s)) // json.Marshal would escape what HTML means something by
-	return out.Bytes(), err
-}
-
-// Encode writes JSON as every summary.json has it.
-func Encode(w io.Writer, summary any) error {
+// Encode writes a result as JSON. Lists and maps without entries are empty, not null.
+func Encode(w io.Writer, result any) error {
+	whole := reflect.New(reflect.TypeOf(result)).Elem()
+	whole.Set(reflect.ValueOf(result))
+	fillEmpty(whole)
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
 	out.SetIndent("", "  ")
-	if err := out.Encode(summary); err != nil {
-		return fmt.Errorf("write the summary: %w", err)
+	if err := out.Encode(whole.Interface()); err != nil {
+		return fmt.Errorf("write the result: %w", err)
 	}
 	return nil
+}
+
+// fillEmpty replaces the nil lists and maps of a result by empty ones.
+func fillEmpty(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			fillEmpty(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fillEmpty(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		if v.IsNil() {
+			v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+		}
+		for i := range v.Len() {
+			fillEmpty(v.Index(i))
+		}
+	case reflect.Map:
+		if v.IsNil() {
+			v.Set(reflect.MakeMap(v.Type()))
+		}
+	}
 }
 
 // ReadRecording reads latency.hlog of a result directory.

@@ -6,6 +6,43 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
+// Latency is in milliseconds, of the acknowledged sagas. A percentile is null if fewer
+// than SamplesBeyond samples lie above it.
+type Latency struct {
+	P50   *float64 `json:"p50" label:"p50" percentile:"50"`
+	P90   *float64 `json:"p90" label:"p90" percentile:"90"`
+	P95   *float64 `json:"p95" label:"p95" percentile:"95"`
+	P99   *float64 `json:"p99" label:"p99" percentile:"99"`
+	P999  *float64 `json:"p999" label:"p99.9" percentile:"99.9"`
+	P9999 *float64 `json:"p9999" label:"p99.99" percentile:"99.99"`
+	Max   *float64 `json:"max" label:"max"`
+	Mean  *float64 `json:"mean" label:"mean"`
+}
+
+// LatencyFields lists the figures of a Latency.
+var LatencyFields = fieldsOf[Latency]()
+
+// At returns the latency at a percentile such as 99 or 99.9, in milliseconds. It returns
+// nil if there are too few samples, or if the percentile is not one of LatencyFields.
+func (l Latency) At(percentile float64) *float64 {
+	for _, f := range LatencyFields {
+		if f.Percentile == percentile {
+			return f.Of(l)
+		}
+	}
+	return nil
+}
+
+// HasPercentile reports whether percentile is one of LatencyFields.
+func HasPercentile(percentile float64) bool {
+	for _, f := range LatencyFields {
+		if percentile > 0 && f.Percentile == percentile {
+			return true
+		}
+	}
+	return false
+}
+
 // The histograms of a run hold microseconds, to three significant digits. One
 // hour is far beyond any timeout, so that next to nothing is ever clamped to
 // it.
@@ -25,33 +62,23 @@ func NewHistogram() *hdrhistogram.Histogram {
 // with fewer, the number mostly tells which outliers the run happened to catch.
 const SamplesBeyond = 10
 
-// SamplesFor is how many samples the percentile 1-1/oneIn needs: p99 is one in
-// 100, so 1,000.
-func SamplesFor(oneIn int64) int64 { return SamplesBeyond * oneIn }
+// SamplesFor returns how many samples a percentile below 100 needs: p99 needs 1,000.
+func SamplesFor(percentile float64) int64 {
+	return int64(math.Round(SamplesBeyond / (1 - percentile/100)))
+}
 
-// LatencyOf reads the percentiles of a histogram of microseconds. A percentile
-// with fewer than 10 samples beyond it is nil: p50 needs 20 samples, p99 1,000,
-// p99.99 100,000. Without a histogram, all are nil.
-func LatencyOf(h *hdrhistogram.Histogram) Latency {
+// LatencyOf reads the percentiles of a histogram of microseconds. Without a histogram,
+// all are nil.
+func LatencyOf(h *hdrhistogram.Histogram) (l Latency) {
 	if h == nil || h.TotalCount() == 0 {
-		return Latency{}
+		return l
 	}
-	n := h.TotalCount()
 	ms := func(us float64) *float64 { us = math.Round(us) / 1000; return &us }
-	at := func(oneIn int64, quantile float64) *float64 {
-		if n < SamplesFor(oneIn) {
-			return nil
+	for _, f := range LatencyFields {
+		if f.Percentile > 0 && h.TotalCount() >= SamplesFor(f.Percentile) {
+			f.Set(&l, ms(float64(h.ValueAtQuantile(f.Percentile))))
 		}
-		return ms(float64(h.ValueAtQuantile(quantile)))
 	}
-	return Latency{
-		P50:   at(2, 50),
-		P90:   at(10, 90),
-		P95:   at(20, 95),
-		P99:   at(100, 99),
-		P999:  at(1_000, 99.9),
-		P9999: at(10_000, 99.99),
-		Max:   ms(float64(h.Max())),
-		Mean:  ms(h.Mean()),
-	}
+	l.Max, l.Mean = ms(float64(h.Max())), ms(h.Mean())
+	return l
 }

@@ -60,16 +60,15 @@ func ReadResult(dir string) (Result, error) {
 	return Result{Dir: dir, Run: s, Recording: rec}, nil
 }
 
-// Summary is what both kinds of result have: of a search it is without measurements.
-func (r Result) Summary() Summary {
+// Envelope returns what results of both kinds have.
+func (r Result) Envelope() Envelope {
 	if r.Run != nil {
-		return *r.Run
+		return r.Run.Envelope
 	}
-	c := r.Capacity
-	return Summary{Schema: c.Schema, Run: c.Run, Check: c.Check, Validity: c.Validity, Environment: c.Environment}
+	return r.Capacity.Envelope
 }
 
-// Measured is what was measured at one rate each: the run, or the steps of a search.
+// Measured returns what was measured at one rate each: the run, or the steps of a search.
 func (r Result) Measured() []Measured {
 	if r.Capacity != nil {
 		return r.Capacity.Capacity.Steps
@@ -77,16 +76,13 @@ func (r Result) Measured() []Measured {
 	return []Measured{r.Run.measured()}
 }
 
-// measured is a run as one measurement among others. That a run is not valid is said of
-// the whole result, and no reason to leave out the one measurement that it is.
+// measured is a run as one measurement among others. If the run is not valid, that is
+// said of the whole result.
 func (s Summary) measured() Measured {
-	return Measured{
-		DurationS: s.Run.DurationS, Load: s.Load, LatencyMS: s.LatencyMS, ServiceMS: s.ServiceMS,
-		CostPerSaga: s.CostPerSaga, Resources: s.Resources, Validity: Validity{Valid: true},
-	}
+	return Measured{DurationS: s.Run.DurationS, Measurement: s.Measurement, Validity: Validity{Valid: true}}
 }
 
-// edge is the measurement that a result stands for: the run, or the last one at the
+// Edge is the measurement that a result stands for: the run, or the last one at the
 // highest rate at which the service level was kept; nil: there is none.
 func (r Result) Edge() *Measured {
 	if r.Run != nil {

@@ -11,22 +11,20 @@ import (
 	"sagabench/internal/format"
 )
 
-// Schema is the version of the keys below.
-const Schema = 1
-
-// Summary is the result of one run, as summary.json holds it.
+// Summary is the result of one run.
 type Summary struct {
-	Schema      int         `json:"schema"`
-	Run         Run         `json:"run"`
-	Load        Load        `json:"load"`
-	LatencyMS   Latency     `json:"latency_ms"` // from the moment a request was due
-	ServiceMS   Latency     `json:"service_ms"` // from the moment it was sent
-	CostPerSaga Cost        `json:"cost_per_saga"`
-	Resources   Resources   `json:"resources"`
-	Timeline    []Moment    `json:"timeline"`
-	Check       Check       `json:"check"`
-	Validity    Validity    `json:"validity"`
-	Environment Environment `json:"environment"`
+	Envelope
+	Measurement
+	Timeline []Moment `json:"timeline"`
+}
+
+// Measurement is what one load on a store did, how long it took and what it cost.
+type Measurement struct {
+	Load        Load      `json:"load"`
+	LatencyMS   Latency   `json:"latency_ms"` // from the moment a request was due
+	ServiceMS   Latency   `json:"service_ms"` // from the moment it was sent
+	CostPerSaga Cost      `json:"cost_per_saga"`
+	Resources   Resources `json:"resources"`
 }
 
 // Run says what was run.
@@ -88,48 +86,6 @@ type Load struct {
 	ErrorsByKind map[string]int64 `json:"errors_by_kind"`
 	Late         *int64           `json:"late"`    // sent more than LateAfter after they were due; null in a closed loop
 	Dropped      *int64           `json:"dropped"` // due and never sent; null in a closed loop
-}
-
-// Latency is in milliseconds, of the acknowledged sagas.
-type Latency struct {
-	P50   *float64 `json:"p50"`
-	P90   *float64 `json:"p90"`
-	P95   *float64 `json:"p95"`
-	P99   *float64 `json:"p99"`
-	P999  *float64 `json:"p999"`
-	P9999 *float64 `json:"p9999"`
-	Max   *float64 `json:"max"`
-	Mean  *float64 `json:"mean"`
-}
-
-// Cost is what one acknowledged saga cost, warm-up left out.
-type Cost struct {
-	StoreCPUUS       *float64 `json:"store_cpu_us"`
-	AppCPUUS         *float64 `json:"app_cpu_us"`
-	LoadCPUUS        *float64 `json:"load_cpu_us"`
-	StoreBytesIn     *float64 `json:"store_bytes_in"`
-	StoreBytesOut    *float64 `json:"store_bytes_out"`
-	StoreMemoryBytes *float64 `json:"store_memory_bytes"` // what a finished saga goes on holding
-	StoreCalls       *float64 `json:"store_calls"`        // commands sent by clients
-	StoreRoundTrips  *float64 `json:"store_round_trips"`
-	StoreFsyncs      *float64 `json:"store_fsyncs"`
-}
-
-// Check is the audit: what clients were told, against what the store holds
-// after the run. It covers the warm-up too. All but the first are null when
-// the store was not audited.
-type Check struct {
-	Acknowledged  int64  `json:"acknowledged"` // sagas whose outcome a client was told
-	Terminal      *int64 `json:"terminal"`     // sagas of the run that have ended
-	Lost          *int64 `json:"lost"`         // acknowledged, and not in the store
-	BothOutcomes  *int64 `json:"both_outcomes"`
-	Uncompensated *int64 `json:"uncompensated"` // failed with a step left undone
-	Unfinished    *int64 `json:"unfinished"`
-	// Not violations, and so not asked of sagas that the rest asks: acknowledged longer
-	// ago than the store keeps finished sagas, and not there any more; failed because
-	// somebody stopped them by force.
-	Expired      int64 `json:"expired,omitempty"`
-	ForceStopped int64 `json:"force_stopped,omitempty"`
 }
 
 // Validity says whether the result may be believed.
@@ -194,26 +150,6 @@ func (e Environment) Machine() string {
 		machine += ", governor " + *e.Governor
 	}
 	return machine
-}
-
-// Violation is a count that must be zero and is not.
-type Violation struct {
-	Name string
-	N    int64
-}
-
-// Violations are the counts that must be zero and are not.
-func (c Check) Violations() []Violation {
-	var found []Violation
-	for _, v := range []struct {
-		name string
-		n    *int64
-	}{{"lost", c.Lost}, {"with both outcomes", c.BothOutcomes}, {"uncompensated", c.Uncompensated}} {
-		if v.n != nil && *v.n > 0 {
-			found = append(found, Violation{v.name, *v.n})
-		}
-	}
-	return found
 }
 
 // ErrorKinds lists the errors with their counts, the most frequent first.

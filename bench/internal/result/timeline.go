@@ -38,8 +38,8 @@ func TimelineOf(intervals []Interval, took []Moment) []Moment {
 		m.AtS = math.Round(1000*end.Seconds()) / 1000
 		rate := math.Round(1000*i.PerS()) / 1000
 		m.SagasPerS = &rate
-		m.P50MS = inMS(i.P50, i.Acknowledged >= SamplesFor(2))
-		m.P99MS = inMS(i.P99, i.Acknowledged >= SamplesFor(100))
+		m.P50MS = inMS(i.P50, i.Acknowledged >= SamplesFor(50))
+		m.P99MS = inMS(i.P99, i.Acknowledged >= SamplesFor(99))
 		line = append(line, m)
 	}
 	return line

@@ -77,13 +77,15 @@ func (s *series) measure(ctx context.Context, shape load.Config) (result.Measure
 	s.errors += m.load.Errors
 	e := m.evidence(shape.Duration)
 	one := result.Measured{
-		StartS:      began.Sub(s.started).Seconds(),
-		DurationS:   m.load.Elapsed.Seconds(),
-		Load:        m.load.Load(),
-		LatencyMS:   result.LatencyOf(m.load.Latency),
-		ServiceMS:   result.LatencyOf(m.load.Service),
-		CostPerSaga: m.usage.PerSaga(m.load.Sagas()),
-		Resources:   e.Resources,
+		Measurement: result.Measurement{
+			Load:        m.load.Load(),
+			LatencyMS:   result.LatencyOf(m.load.Latency),
+			ServiceMS:   result.LatencyOf(m.load.Service),
+			CostPerSaga: m.usage.PerSaga(m.load.Sagas()),
+			Resources:   e.Resources,
+		},
+		StartS:    began.Sub(s.started).Seconds(),
+		DurationS: m.load.Elapsed.Seconds(),
 	}
 	one.Validity = validity.JudgeStep(one, e, s.shared)
 	return one, err

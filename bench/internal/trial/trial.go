@@ -209,13 +209,15 @@ func (t *trial) finish(ctx context.Context, m measurement) (result.Summary, erro
 // summary is what is the same for all that was measured on the store.
 func (t *trial) summary(ctx context.Context, elapsed time.Duration) result.Summary {
 	return result.Summary{
-		Schema: result.Schema,
-		Run: result.Run{
-			ID: t.cfg.ID, Started: t.started, DurationS: elapsed.Seconds(), Command: t.cfg.Command,
-			Store: t.storeSummary(t.before), Scenario: result.Scenario(t.cfg.Scenario),
-			Topology: t.topology, AppHosts: len(t.targets), SharedHost: t.shared, Commit: probe.Commit(ctx),
+		Envelope: result.Envelope{
+			Schema: result.Schema, Kind: result.KindRun,
+			Run: result.Run{
+				ID: t.cfg.ID, Started: t.started, DurationS: elapsed.Seconds(), Command: t.cfg.Command,
+				Store: t.storeSummary(t.before), Scenario: result.Scenario(t.cfg.Scenario),
+				Topology: t.topology, AppHosts: len(t.targets), SharedHost: t.shared, Commit: probe.Commit(ctx),
+			},
+			Environment: probe.Environment(ctx),
 		},
-		Environment: probe.Environment(ctx),
 	}
 }
 

@@ -109,7 +109,7 @@ func (j *judgement) complete() {
 func (j *judgement) outcomes() {
 	c := j.s.Check
 	for _, v := range c.Violations() {
-		j.refuse("broken promise: %s of %s acknowledged sagas %s", format.Count(v.N), format.Count(c.Acknowledged), v.Name)
+		j.refuse("broken promise: %s of %s acknowledged sagas %s", format.Count(*v.N), format.Count(c.Acknowledged), v.Name)
 	}
 	for _, finding := range j.e.Findings {
 		j.refuse("audit: %s", finding)

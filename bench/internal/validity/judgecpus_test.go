@@ -35,7 +35,7 @@ func TestJudge_ARateThatIsToChangeIsNoDrift(t *testing.T) {
 		e.Intervals = append(e.Intervals, result.Interval{Start: began.Add(time.Duration(i) * time.Second), Length: time.Second, Acknowledged: int64(100 * (i + 1))})
 	}
 	for profile, drifts := range map[string]bool{"": true, "500/s": true, "1.5/s": true, "100/s,200/s": false, "100/s..900/s": false} {
-		j := judgement{s: result.Summary{Load: result.Load{Profile: profile}}, e: e}
+		j := judgement{s: result.Summary{Measurement: result.Measurement{Load: result.Load{Profile: profile}}}, e: e}
 		j.drift()
 		require.Equal(t, drifts, len(j.warnings) == 1, profile)
 	}

@@ -120,8 +120,8 @@ func (j *judgement) samples() {
 		j.warn("clamped: %s beyond %d s counted as that long", format.Plural(n, "latency value"), result.HighestUS/1_000_000)
 	}
 	acknowledged := j.s.Load.Requests - j.s.Load.Errors
-	if acknowledged < result.SamplesFor(100) {
-		j.warn("too few samples: %s; p99 needs %s", format.Plural(acknowledged, "latency value"), format.Count(result.SamplesFor(100)))
+	if acknowledged < result.SamplesFor(99) {
+		j.warn("too few samples: %s; p99 needs %s", format.Plural(acknowledged, "latency value"), format.Count(result.SamplesFor(99)))
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // system could not follow the rate, or failed requests, is what a sweep is to find
 // out, and no fault of the measurement. shared: load, app or store share a machine.
 func JudgeStep(m result.Measured, e Evidence, shared bool) result.Validity {
-	s := result.Summary{Load: m.Load, LatencyMS: m.LatencyMS, ServiceMS: m.ServiceMS}
+	s := result.Summary{Measurement: m.Measurement}
 	s.Run.SharedHost = shared
 	s.Run.DurationS = m.DurationS
 	j := judgement{s: s, e: e, valid: true, warnings: []string{}}

@@ -12,9 +12,17 @@ import (
 // sweepStep is an open-loop measurement with nothing to say against it.
 func sweepStep(perS, p50 float64, kept bool) result.Measured {
 	return result.Measured{
-		Load:      result.Load{Mode: result.Open, OfferedPerS: &perS, AchievedPerS: perS, Requests: 10_000},
-		LatencyMS: result.Latency{P50: &p50}, Kept: &kept, Validity: result.Validity{Valid: true},
+		Measurement: result.Measurement{
+			Load:      result.Load{Mode: result.Open, OfferedPerS: &perS, AchievedPerS: perS, Requests: 10_000},
+			LatencyMS: result.Latency{P50: &p50},
+		},
+		Kept:     &kept,
+		Validity: result.Validity{Valid: true},
 	}
+}
+
+func closedStep(inFlight int, perS float64) result.Measured {
+	return result.Measured{Measurement: result.Measurement{Load: result.Load{InFlight: inFlight, AchievedPerS: perS}}}
 }
 
 func TestJudgeCapacity(t *testing.T) {
@@ -23,8 +31,8 @@ func TestJudgeCapacity(t *testing.T) {
 		return result.Capacity{
 			RatePerS: resulttest.Ptr(1000.0), LowPerS: resulttest.Ptr(950.0), HighPerS: resulttest.Ptr(1050.0),
 			Steps:   []result.Measured{sweepStep(500, 1, true), sweepStep(1000, 1, true), sweepStep(1100, 1.1, false)},
-			Scaling: []result.Measured{{Load: result.Load{InFlight: 8, AchievedPerS: 1200}}, {Load: result.Load{InFlight: 16, AchievedPerS: 1500}}},
-			Again:   &result.Measured{Load: result.Load{InFlight: 16, AchievedPerS: 1450}},
+			Scaling: []result.Measured{closedStep(8, 1200), closedStep(16, 1500)},
+			Again:   resulttest.Ptr(closedStep(16, 1450)),
 		}
 	}
 	base := result.Validity{Valid: true, Warnings: []string{"shared host"}}

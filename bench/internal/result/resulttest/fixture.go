@@ -29,36 +29,40 @@ func ClosedRun() result.Summary {
 		P999: Ptr(14.2), P9999: Ptr(31.0), Max: Ptr(40.7), Mean: Ptr(5.69),
 	}
 	return result.Summary{
-		Schema: result.Schema,
-		Run: result.Run{
-			ID: result.RunID(Began, "pebble"), Started: Began, DurationS: 10.0057,
-			Command: "bench run pebble --in-flight 64 --duration 10s",
-			Store: result.Store{
-				Driver: "pebble", Version: "2.1.7", Durability: "D3",
-				Settings: map[string]string{"sync": "true", "cache": "64 MiB"},
+		Envelope: result.Envelope{
+			Schema: result.Schema, Kind: result.KindRun,
+			Run: result.Run{
+				ID: result.RunID(Began, "pebble"), Started: Began, DurationS: 10.0057,
+				Command: "bench run pebble --in-flight 64 --duration 10s",
+				Store: result.Store{
+					Driver: "pebble", Version: "2.1.7", Durability: "D3",
+					Settings: map[string]string{"sync": "true", "cache": "64 MiB"},
+				},
+				Scenario: result.Scenario{Steps: 2, Branches: "empty"},
+				Topology: "load, app and embedded store on one machine", SharedHost: true,
+				Commit: Ptr("0f3a9c2"),
 			},
-			Scenario: result.Scenario{Steps: 2, Branches: "empty"},
-			Topology: "load, app and embedded store on one machine", SharedHost: true,
-			Commit: Ptr("0f3a9c2"),
+			Check: result.Check{
+				Acknowledged: 134_900, Terminal: Ptr[int64](134_900), Lost: Ptr[int64](0),
+				BothOutcomes: Ptr[int64](0), Uncompensated: Ptr[int64](0), Unfinished: Ptr[int64](0),
+			},
+			Validity: result.Validity{Valid: true, Warnings: []string{"shared host: relative only"}},
+			Environment: result.Environment{
+				CPU: "Example CPU @ 2.80GHz", Cores: 2, Memory: 8 << 30, Kernel: "linux 6.1.0", Go: "go1.26.8",
+				Governor: Ptr("performance"), Versions: map[string]string{"vegeta": "v12.13.0", "pebble": "v2.1.7"},
+			},
 		},
-		Load: result.Load{
-			Mode: result.Closed, InFlight: 64, AchievedPerS: 11240.3, Requests: 112467,
-			ErrorsByKind: map[string]int64{},
-		},
-		LatencyMS: latency,
-		ServiceMS: latency,
-		CostPerSaga: result.Cost{
-			AppCPUUS: Ptr(41.27), LoadCPUUS: Ptr(15.9),
-			StoreRoundTrips: Ptr(0.0412), StoreFsyncs: Ptr(0.0412),
-		},
-		Check: result.Check{
-			Acknowledged: 134_900, Terminal: Ptr[int64](134_900), Lost: Ptr[int64](0),
-			BothOutcomes: Ptr[int64](0), Uncompensated: Ptr[int64](0), Unfinished: Ptr[int64](0),
-		},
-		Validity: result.Validity{Valid: true, Warnings: []string{"shared host: relative only"}},
-		Environment: result.Environment{
-			CPU: "Example CPU @ 2.80GHz", Cores: 2, Memory: 8 << 30, Kernel: "linux 6.1.0", Go: "go1.26.8",
-			Governor: Ptr("performance"), Versions: map[string]string{"vegeta": "v12.13.0", "pebble": "v2.1.7"},
+		Measurement: result.Measurement{
+			Load: result.Load{
+				Mode: result.Closed, InFlight: 64, AchievedPerS: 11240.3, Requests: 112467,
+				ErrorsByKind: map[string]int64{},
+			},
+			LatencyMS: latency,
+			ServiceMS: latency,
+			CostPerSaga: result.Cost{
+				AppCPUUS: Ptr(41.27), LoadCPUUS: Ptr(15.9),
+				StoreRoundTrips: Ptr(0.0412), StoreFsyncs: Ptr(0.0412),
+			},
 		},
 	}
 }

@@ -1,0 +1,75 @@
+package result
+
+// Check is the audit: what clients were told, against what the store holds
+// after the run. It covers the warm-up too. All but the first are null when
+// the store was not audited.
+type Check struct {
+	Acknowledged  int64  `json:"acknowledged"` // sagas whose outcome a client was told
+	Terminal      *int64 `json:"terminal"`     // sagas of the run that have ended
+	Lost          *int64 `json:"lost"`         // acknowledged, and not in the store
+	BothOutcomes  *int64 `json:"both_outcomes"`
+	Uncompensated *int64 `json:"uncompensated"` // failed with a step left undone
+	Unfinished    *int64 `json:"unfinished"`
+	// Not violations, and so not asked of sagas that the rest asks: acknowledged longer
+	// ago than the store keeps finished sagas, and not there any more; failed because
+	// somebody stopped them by force.
+	Expired      int64 `json:"expired,omitempty"`
+	ForceStopped int64 `json:"force_stopped,omitempty"`
+}
+
+// Count is one of the counts of an audit. N is nil if the store was not audited.
+type Count struct {
+	Name      string
+	N         *int64
+	Violation bool // it must be zero
+}
+
+// Counts lists what the audit counted.
+func (c Check) Counts() []Count {
+	return []Count{
+		{"acknowledged", &c.Acknowledged, false},
+		{"terminal", c.Terminal, false},
+		{"lost", c.Lost, true},
+		{"with both outcomes", c.BothOutcomes, true},
+		{"uncompensated", c.Uncompensated, true},
+		{"unfinished", c.Unfinished, false},
+	}
+}
+
+// Violations lists the counts that must be zero and are not.
+func (c Check) Violations() (found []Count) {
+	for _, count := range c.Counts() {
+		if count.Violation && count.N != nil && *count.N > 0 {
+			found = append(found, count)
+		}
+	}
+	return found
+}
+
+// SumChecks adds up the audits of several runs. A count that one of them lacks is nil.
+func SumChecks(all []Check) (sum Check) {
+	for i, c := range all {
+		if i == 0 {
+			sum = c
+			continue
+		}
+		sum.Acknowledged += c.Acknowledged
+		sum.Expired += c.Expired
+		sum.ForceStopped += c.ForceStopped
+		sum.Terminal = Sum(sum.Terminal, c.Terminal)
+		sum.Lost = Sum(sum.Lost, c.Lost)
+		sum.BothOutcomes = Sum(sum.BothOutcomes, c.BothOutcomes)
+		sum.Uncompensated = Sum(sum.Uncompensated, c.Uncompensated)
+		sum.Unfinished = Sum(sum.Unfinished, c.Unfinished)
+	}
+	return sum
+}
+
+// Sum adds two figures. It is nil if either is unknown.
+func Sum[N int64 | float64](a, b *N) *N {
+	if a == nil || b == nil {
+		return nil
+	}
+	sum := *a + *b
+	return &sum
+}

@@ -1,0 +1,82 @@
+package result
+
+// Resources is what was used on average during a measurement.
+type Resources struct {
+	// CPU, in cores kept busy.
+	LoadCores  *float64 `json:"load_cores" label:"load" merge:"sum"`
+	AppCores   *float64 `json:"app_cores" label:"app"`
+	StoreCores *float64 `json:"store_cores" label:"store" merge:"store"`
+	// AppCoresUsable is how many the app servers may use, wherever they run.
+	AppCoresUsable *float64 `json:"app_cores_usable"`
+	// StoreOneCore: the store's server runs its commands on one core.
+	StoreOneCore bool `json:"store_one_core"`
+
+	// Shares of the load generator's machine: of all cores, of the busiest one,
+	// and what its hypervisor took.
+	HostBusy    *float64 `json:"host_busy" label:"machine" unit:"share" merge:"max"`
+	BusiestCore *float64 `json:"busiest_core" label:"busiest core" unit:"share" merge:"max"`
+	HostSteal   *float64 `json:"host_steal" merge:"max"`
+
+	StoreFsyncsPerS  *float64 `json:"store_fsyncs_per_s" label:"fsyncs/s" merge:"store"`
+	StoreCallsBusy   *float64 `json:"store_calls_busy" label:"calls in flight"`                                   // of the app to the store
+	StoreLockWaits   *float64 `json:"store_lock_waits" label:"lock waits" merge:"store"`                          // waits for row locks in progress
+	AppKeptOut       *float64 `json:"app_kept_out" label:"app servers that refuse clients"`                       // all connections that they accept were in use
+	StoreConns       *float64 `json:"store_conns"`                                                                // connections that the app may have to the store's server
+	StoreConnWaits   *float64 `json:"store_conn_waits" label:"connection waits"`                                  // calls in flight that waited for one of them
+	StoreServerConns *float64 `json:"store_server_conns" label:"server's connections" unit:"share" merge:"store"` // of all that the server allows, open at the end
+	NetworkBytesPerS *float64 `json:"network_bytes_per_s" label:"network, bytes/s" merge:"sum"`                   // both ways, between machines, on the load generator's
+	NetworkShare     *float64 `json:"network_share" label:"network" unit:"share" merge:"max"`                     // of its slowest used link; null: its speed is not known
+}
+
+// ResourceFields lists the figures of a Resources.
+var ResourceFields = fieldsOf[Resources]()
+
+// From these shares on, connections are too few.
+const (
+	waitingShare    = 0.05 // of the time of a call to the store, that it waits for a connection
+	fullServerShare = 0.98 // of those that the store's server allows: one may be kept free
+)
+
+// KeptOut is the share of the time in which clients were turned away by the app, of
+// several servers together at most 1.
+func (r Resources) KeptOut() *float64 {
+	if r.AppKeptOut == nil {
+		return nil
+	}
+	x := min(1, *r.AppKeptOut)
+	return &x
+}
+
+// ConnsInUse is the share of the app's connections to the store's server that were in
+// use, or nil where calls did not wait for one: those under way have one each.
+func (r Resources) ConnsInUse() *float64 {
+	busy, waits, conns := r.StoreCallsBusy, r.StoreConnWaits, r.StoreConns
+	if busy == nil || waits == nil || conns == nil || *conns < 1 || *waits < waitingShare**busy {
+		return nil
+	}
+	x := min(1, (*busy-*waits) / *conns)
+	return &x
+}
+
+// ServerConnsTaken is the share of the connections that the store's server allows which
+// was open, or nil where there was room for more, or no request failed: up to the last
+// one they keep nobody waiting, and who asks for one more gets an error.
+func (r Resources) ServerConnsTaken(failed int64) *float64 {
+	if x := r.StoreServerConns; x == nil || *x < fullServerShare || failed == 0 {
+		return nil
+	}
+	return r.StoreServerConns
+}
+
+// lopsidedShare is how much busier than all cores together one of them is where
+// something runs on one core only.
+const lopsidedShare = 0.1
+
+// OneCoreOnly is how busy the busiest core is, or nil where the others are hardly less
+// so.
+func OneCoreOnly(busiest, all *float64) *float64 {
+	if busiest != nil && all != nil && *busiest-*all < lopsidedShare {
+		return nil
+	}
+	return busiest
+}
