@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/knadh/koanf/parsers/yaml"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
 	"sagabench/deploy/lab"
 )
@@ -21,8 +21,8 @@ func load(t *testing.T) (service, volumes map[string]any) {
 	t.Helper()
 	text, err := os.ReadFile("redis.yml")
 	require.NoError(t, err)
-	project, err := yaml.Parser().Unmarshal(text)
-	require.NoError(t, err)
+	var project map[string]any
+	require.NoError(t, yaml.Unmarshal(text, &project))
 	services := project["services"].(map[string]any)
 	require.Len(t, services, 1)
 	return services["redis"].(map[string]any), project["volumes"].(map[string]any)

@@ -9,12 +9,12 @@ import (
 	"sagabench/internal/secret"
 )
 
-// minTokenBytes keeps out what can be guessed.
+// minTokenBytes keeps out tokens that can be guessed.
 const minTokenBytes = 16
 
-// completeTokens reads the tokens from their file, if there is one, and checks them.
-// Empty text counts as none, unless a file was to hold one.
-func completeTokens(key, file string, tokens *secret.Text) error {
+// readTokens reads tokens from their file, if there is one, and checks them. Empty text
+// counts as none, but a file must hold one.
+func readTokens(key, file string, tokens *secret.Text) error {
 	if file != "" {
 		if tokens.IsSet() {
 			return fmt.Errorf("%s and %s_file are both set: keep one", key, key)
@@ -34,23 +34,17 @@ func completeTokens(key, file string, tokens *secret.Text) error {
 			return fmt.Errorf("%s: a token of %d characters, must be at least %d; openssl rand -hex 32 makes a good one", key, len(text), minTokenBytes)
 		}
 		if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return fmt.Errorf("%s: holds other characters than visible ASCII, and has to fit into a header", key)
+			return fmt.Errorf("%s: a token holds characters other than visible ASCII, which a header cannot carry", key)
 		}
 	}
 	return nil
 }
 
-// Tokens are those that clients may show.
-func (o Options) Tokens() secret.Tokens { return secret.NewTokens(o.Server.Token.Reveal()) }
-
-// AdminTokens are those that open what only the admin may do.
-func (o Options) AdminTokens() secret.Tokens { return secret.NewTokens(o.Server.AdminToken.Reveal()) }
-
-// checkTokensDiffer refuses one token for both, which would make every client an admin.
-func (o Options) checkTokensDiffer() error {
-	admins := o.AdminTokens()
-	for _, token := range o.Tokens() {
-		if _, same := admins.Find(token.Reveal()); same {
+// CheckTokensDiffer returns an error if a token of users is one of the admin's, which
+// would make every client an admin.
+func CheckTokensDiffer(users, admins secret.Tokens) error {
+	for _, token := range users {
+		if admins.Matches(token.Reveal()) {
 			return errors.New("server.admin_token: is a server.token too, and every client would be an admin: make another, as by openssl rand -hex 32")
 		}
 	}

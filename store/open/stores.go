@@ -107,64 +107,53 @@ type Config struct {
 	Postgres sqlstore.Config
 }
 
-// Settings are the sections of the configuration file about stores.
-// conf.sample.yml describes them.
+// Settings are the settings of all stores. conf.sample.yml describes them.
 type Settings struct {
-	Store struct {
-		Retention time.Duration `koanf:"retention"`
-	} `koanf:"store"`
-	Pebble struct {
-		Dir  string `koanf:"dir"`
-		Sync bool   `koanf:"sync"`
-	} `koanf:"pebble"`
-	Redis struct {
-		URL     secret.Text   `koanf:"url,omitnested"`
-		Prefix  string        `koanf:"prefix"`
-		Shards  int           `koanf:"shards"`
-		Timeout time.Duration `koanf:"timeout"`
-		Conns   int           `koanf:"conns"`
-	} `koanf:"redis"`
-	MySQL struct {
-		URL secret.Text `koanf:"url,omitnested"`
-	} `koanf:"mysql"`
-	Postgres struct {
-		URL secret.Text `koanf:"url,omitnested"`
-	} `koanf:"postgres"`
-	SQL struct {
-		Schema  string        `koanf:"schema"`
-		Timeout time.Duration `koanf:"timeout"`
-		Conns   int           `koanf:"conns"`
-	} `koanf:"sql"`
+	Retention time.Duration // of finished sagas, in every store
+	Pebble    pebblestore.Config
+	Redis     redisstore.Config // without its URL
+	SQL       sqlstore.Config   // likewise
+
+	RedisURL, MySQLURL, PostgresURL secret.Text
 }
 
 // DefaultSettings returns the defaults of the stores' packages.
 func DefaultSettings() Settings {
-	var s Settings
-	r, q := redisstore.DefaultConfig(), sqlstore.DefaultConfig()
-	s.Store.Retention = r.Retention
-	s.Pebble.Sync = pebblestore.DefaultConfig().Sync
-	s.Redis.URL = secret.New(r.URL)
-	s.Redis.Prefix, s.Redis.Shards, s.Redis.Timeout, s.Redis.Conns = r.Prefix, r.Shards, r.Timeout, r.Conns
-	s.SQL.Schema, s.SQL.Timeout, s.SQL.Conns = q.Schema, q.Timeout, q.Conns
+	s := Settings{Pebble: pebblestore.DefaultConfig(), Redis: redisstore.DefaultConfig(), SQL: sqlstore.DefaultConfig()}
+	s.Retention = s.Redis.Retention
+	s.RedisURL, s.Redis.URL = secret.New(s.Redis.URL), ""
 	return s
+}
+
+// Keys returns a pointer to each setting, by its key in the configuration file.
+func (s *Settings) Keys() map[string]any {
+	return map[string]any{
+		"store.retention": &s.Retention,
+
+		"pebble.dir":  &s.Pebble.Dir,
+		"pebble.sync": &s.Pebble.Sync,
+
+		"redis.url":     &s.RedisURL,
+		"redis.prefix":  &s.Redis.Prefix,
+		"redis.shards":  &s.Redis.Shards,
+		"redis.timeout": &s.Redis.Timeout,
+		"redis.conns":   &s.Redis.Conns,
+
+		"mysql.url":    &s.MySQLURL,
+		"postgres.url": &s.PostgresURL,
+		"sql.schema":   &s.SQL.Schema,
+		"sql.timeout":  &s.SQL.Timeout,
+		"sql.conns":    &s.SQL.Conns,
+	}
 }
 
 // Config returns the stores' configurations. lease is the coordinator's.
 func (s Settings) Config(lease time.Duration) Config {
-	sql := func(url secret.Text) sqlstore.Config {
-		return sqlstore.Config{
-			URL: url.Reveal(), Schema: s.SQL.Schema, Retention: s.Store.Retention,
-			Timeout: s.SQL.Timeout, Conns: s.SQL.Conns, Lease: lease,
-		}
-	}
-	return Config{
-		Pebble: pebblestore.Config{Dir: s.Pebble.Dir, Sync: s.Pebble.Sync, Retention: s.Store.Retention},
-		Redis: redisstore.Config{
-			URL: s.Redis.URL.Reveal(), Prefix: s.Redis.Prefix, Shards: s.Redis.Shards,
-			Retention: s.Store.Retention, Timeout: s.Redis.Timeout, Conns: s.Redis.Conns,
-		},
-		MySQL: sql(s.MySQL.URL), Postgres: sql(s.Postgres.URL),
-	}
+	c := Config{Pebble: s.Pebble, Redis: s.Redis, MySQL: s.SQL, Postgres: s.SQL}
+	c.Redis.URL, c.MySQL.URL, c.Postgres.URL = s.RedisURL.Reveal(), s.MySQLURL.Reveal(), s.PostgresURL.Reveal()
+	c.Pebble.Retention, c.Redis.Retention, c.MySQL.Retention, c.Postgres.Retention = s.Retention, s.Retention, s.Retention, s.Retention
+	c.MySQL.Lease, c.Postgres.Lease = lease, lease
+	return c
 }
 
 func sqlCommon(c *sqlstore.Config) common {

@@ -64,7 +64,7 @@ them.`,
 			case warmup < 0:
 				return fmt.Errorf("--warmup: %v, must not be negative", warmup)
 			}
-			if err := load.Arrival(a.options.Load.Arrival).Validate(); err != nil {
+			if err := a.options.Load.Arrival.Validate(); err != nil {
 				return err
 			}
 			var on setup
@@ -128,7 +128,7 @@ func (a *app) sweepFlags(cmd *cobra.Command, step, warmup *time.Duration) {
 	o, f := &a.options, cmd.Flags()
 	f.DurationVar(step, "duration", *step, "of a measurement at one rate, at least; the search takes longer or shorter with it")
 	f.DurationVar(warmup, "warmup", *warmup, "before each, not measured")
-	f.StringVar(&o.Load.Arrival, "arrival", o.Load.Arrival, "requests are due at even distances (constant), or as independent clients send them (poisson)")
+	f.StringVar((*string)(&o.Load.Arrival), "arrival", string(o.Load.Arrival), "requests are due at even distances (constant), or as independent clients send them (poisson)")
 	f.StringVar(&a.out, "out", "", "result directory (default sagabench-results/TIME-STORE)")
 	f.BoolVar(&a.json, "json", false, "print summary.json on stdout instead of the report")
 	a.metricsFlag(cmd)

@@ -16,8 +16,6 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
-
-	"sagabench/internal/config"
 )
 
 // Exit codes.
@@ -73,7 +71,7 @@ type app struct {
 
 	configFile string
 	out        string
-	options    config.Options // defaults, file, environment and flags, once a command runs
+	options    options // defaults, file, environment and flags, once a command runs
 	json       bool
 }
 

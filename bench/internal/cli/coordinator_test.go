@@ -49,9 +49,9 @@ func TestServerConfig_ListensOnLoopback(t *testing.T) {
 func TestServerConfig_WaitsAsLongAsIsSet(t *testing.T) {
 	t.Parallel()
 	a := app{options: defaults()}
-	require.Equal(t, 10*time.Second, a.serverConfig(false).Wait)
+	require.Equal(t, 10*time.Second, a.serverConfig(false).MaxWait)
 	a.options.Server.MaxWait = time.Minute
-	require.Equal(t, time.Minute, a.serverConfig(false).Wait)
+	require.Equal(t, time.Minute, a.serverConfig(false).MaxWait)
 }
 
 func TestCoordinator_ServesDTMsAPIAlone(t *testing.T) {

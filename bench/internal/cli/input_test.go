@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"sagabench/bench/internal/load"
 	"sagabench/deploy/lab"
 	"sagabench/internal/config"
+	"sagabench/internal/secret"
 )
 
 // Wrong input is answered by one line that names what is wrong, another exit
@@ -185,9 +187,56 @@ func TestServe_RefusesWrongParameters(t *testing.T) {
 // The sample lists every setting with its default.
 func TestSampleConfig_IsTheDefaults(t *testing.T) {
 	t.Parallel()
-	sample, err := config.Load(config.Options{}, "../../../conf.sample.yml", nil)
-	require.NoError(t, err)
-	require.Equal(t, defaults(), sample)
+	o, want := defaults(), defaults()
+	// Each setting is set to another value first, so that one that the sample lacks shows.
+	for key, setting := range o.settings() {
+		switch v := reflect.ValueOf(setting).Elem(); v.Kind() {
+		case reflect.Bool:
+			v.SetBool(!v.Bool())
+		case reflect.String:
+			v.SetString("another")
+		case reflect.Float64:
+			v.SetFloat(-1)
+		case reflect.Slice:
+			v.Set(reflect.ValueOf([]string{"another"}))
+		case reflect.Struct:
+			v.Set(reflect.ValueOf(secret.New("another")))
+		default:
+			v.SetInt(-1)
+		}
+		require.NotEqual(t, want.settings()[key], setting, key)
+	}
+	require.NoError(t, o.settings().Load("../../../conf.sample.yml", nil))
+	for key, setting := range want.settings() {
+		require.Equal(t, setting, o.settings()[key], key)
+	}
+}
+
+func TestOptions_PrintNoSecret(t *testing.T) {
+	t.Parallel()
+	const password, token = "topsecret", "0123456789abcdef"
+	o := defaults()
+	require.NoError(t, o.settings().Load("", []string{
+		"SAGABENCH_REDIS_URL=redis://:" + password + "@a", "SAGABENCH_SERVER_TOKEN=" + token, "SAGABENCH_SERVER_ADMIN_TOKEN=" + token + "2",
+		"SAGABENCH_MYSQL_URL=mysql://u:" + password + "@a", "SAGABENCH_POSTGRES_URL=postgres://u:" + password + "@a/b",
+	}))
+	for _, verb := range []string{"%v", "%+v", "%#v"} {
+		printed := fmt.Sprintf(verb, o)
+		require.NotContains(t, printed, password)
+		require.NotContains(t, printed, token)
+		require.Equal(t, 5, strings.Count(printed, "***"))
+	}
+}
+
+// Kubernetes would set such a setting, if there is a Service of that name.
+func TestSettings_NoneIsNamedAsKubernetesNamesThoseOfServices(t *testing.T) {
+	t.Parallel()
+	var o options
+	for key := range o.settings() {
+		for _, value := range []string{"10.96.0.12", "36789", "tcp", "tcp://10.96.0.12:36789"} {
+			require.False(t, config.IsServiceVariable(config.Variable(key)+"="+value), key)
+		}
+	}
 }
 
 func TestParseProfile_ReadsRatesStepsAndRamps(t *testing.T) {

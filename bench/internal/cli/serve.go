@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"sagabench/bench/internal/server"
-	"sagabench/internal/tlsfiles"
 	"sagabench/store"
 	"sagabench/store/open"
 )
@@ -97,7 +96,7 @@ const reopenAfter = 500 * time.Millisecond
 // if it was told to stop.
 func (a *app) openStore(ctx context.Context, target open.Target, cfg server.Config, l net.Listener, log *slog.Logger) (store.Store, error) {
 	s, err := target.Open(ctx)
-	wait := a.options.Coordinator.StoreWait
+	wait := a.options.StoreWait
 	if err == nil || cfg.Bench || wait <= 0 || neverOpens(err) {
 		return s, err
 	}
@@ -131,27 +130,13 @@ func neverOpens(err error) bool {
 }
 
 func (a *app) serverConfig(bench bool) server.Config {
-	o := a.options
-	cfg := server.DefaultConfig()
-	cfg.Listen = cmp.Or(o.Server.Listen, server.ListenCoordinator)
-	if bench {
-		cfg.Listen = cmp.Or(o.Server.Listen, server.ListenBench)
-	}
+	cfg := a.options.Server.Config
 	cfg.Bench = bench
-	cfg.Pprof = o.Server.Pprof
-	cfg.Tokens, cfg.AdminTokens = o.Tokens(), o.AdminTokens()
-	cfg.AuditSubmits = o.Server.AuditSubmits
-	cfg.MaxConns = o.Server.MaxConns
-	cfg.Wait = o.Server.MaxWait
-	cfg.MaxConnsPerPeer = o.Server.MaxPerPeer
-	cfg.Drain = o.Server.Drain
-	cfg.Grace = o.Server.Grace
-	cfg.BranchAllow = o.Coordinator.BranchAllow
-	cfg.TLS = tlsfiles.Files{CA: o.Server.ClientCA, Cert: o.Server.TLSCert, Key: o.Server.TLSKey}
-	cfg.BranchTLS = tlsfiles.Files{CA: o.Coordinator.BranchCA, Cert: o.Coordinator.BranchCert, Key: o.Coordinator.BranchKey}
-	cfg.NoLoopback = !o.Coordinator.BranchLoopback
-	cfg.BranchConns = o.Coordinator.BranchConns
-	cfg.Scenario = a.scenario()
+	cfg.Listen = cmp.Or(cfg.Listen, server.ListenCoordinator)
+	if bench {
+		cfg.Listen = cmp.Or(a.options.Server.Listen, server.ListenBench)
+	}
+	cfg.Tokens, cfg.AdminTokens = a.options.Tokens(), a.options.AdminTokens()
 	return cfg
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -13,74 +14,123 @@ import (
 	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/server"
 	"sagabench/internal/config"
+	"sagabench/internal/secret"
 	"sagabench/saga"
 	"sagabench/store/open"
 )
 
-// defaults gathers what the packages default to: there is one place for each.
-func defaults() config.Options {
-	var o config.Options
-	s, v, l := saga.DefaultConfig(), server.DefaultConfig(), load.Default()
-	o.Settings = open.DefaultSettings()
-	o.Coordinator.Lease = s.Lease
-	o.Coordinator.RequestTimeout = s.RequestTimeout
-	o.Coordinator.RetryInterval = s.RetryInterval
-	o.Coordinator.MaxRetryInterval = s.MaxRetryInterval
-	o.Coordinator.PollInterval = s.PollInterval
-	o.Coordinator.MaxRecovering = s.MaxRecovering
-	o.Coordinator.MaxInFlight = s.MaxInFlight
-	o.Coordinator.BranchConns = v.BranchConns
-	o.Coordinator.StoreWait = time.Minute
-	o.Coordinator.BranchAllow = []string{}
-	o.Coordinator.BranchLoopback = true
-	o.GroupCommit.MaxBatch = s.Commit.MaxBatch
-	o.GroupCommit.MaxQueue = s.Commit.MaxQueue
-	o.GroupCommit.Flushers = s.Commit.Flushers
-	o.GroupCommit.Timeout = s.Commit.Timeout
-	o.Server.MaxConns = v.MaxConns
-	o.Server.MaxWait = v.Wait
-	o.Server.MaxPerPeer = v.MaxConnsPerPeer
-	o.Server.Drain = v.Drain
-	o.Server.Grace = v.Grace
-	o.Server.Pprof = v.Pprof
-	o.Load.InFlight = l.InFlight
-	o.Load.Arrival = string(l.Arrival)
-	o.Load.Duration = l.Duration
-	o.Load.Warmup = l.Warmup
-	o.Scenario.Steps = v.Scenario.Steps
-	o.Scenario.Branches = v.Scenario.Branches
-	o.Scenario.Payload = v.Scenario.Payload
-	o.Scenario.Fail = v.Scenario.Fail
+// options are all settings: the configuration of each package, and what the commands add.
+type options struct {
+	open.Settings
+	Saga      saga.Config
+	StoreWait time.Duration // for a store that does not answer, at the start
+	Server    struct {
+		server.Config
+		Token, AdminToken         secret.Text // several, with white space between
+		TokenFile, AdminTokenFile string
+	}
+	Load struct {
+		load.Config
+		Rate    string // hides Config.Rate
+		Metrics string
+	}
+}
+
+// defaults returns the defaults of the packages.
+func defaults() options {
+	var o options
+	o.Settings, o.Saga, o.StoreWait = open.DefaultSettings(), saga.DefaultConfig(), time.Minute
+	o.Server.Config, o.Load.Config = server.DefaultConfig(), load.Default()
+	o.Server.Listen = "" // depends on the command
 	return o
 }
 
-// configure lays file and environment over the defaults, and over those the
-// flags that were given.
+// settings names every setting. conf.sample.yml has the same, with their meaning.
+func (o *options) settings() config.Settings {
+	settings := config.Settings{
+		"coordinator.lease":              &o.Saga.Lease,
+		"coordinator.request_timeout":    &o.Saga.RequestTimeout,
+		"coordinator.retry_interval":     &o.Saga.RetryInterval,
+		"coordinator.max_retry_interval": &o.Saga.MaxRetryInterval,
+		"coordinator.poll_interval":      &o.Saga.PollInterval,
+		"coordinator.max_recovering":     &o.Saga.MaxRecovering,
+		"coordinator.max_in_flight":      &o.Saga.MaxInFlight,
+		"coordinator.store_wait":         &o.StoreWait,
+		"coordinator.branch_conns":       &o.Server.BranchConns,
+		"coordinator.branch_allow":       &o.Server.BranchAllow,
+		"coordinator.branch_loopback":    &o.Server.BranchLoopback,
+		"coordinator.branch_ca":          &o.Server.BranchTLS.CA,
+		"coordinator.branch_cert":        &o.Server.BranchTLS.Cert,
+		"coordinator.branch_key":         &o.Server.BranchTLS.Key,
+
+		"group_commit.max_batch": &o.Saga.Commit.MaxBatch,
+		"group_commit.max_queue": &o.Saga.Commit.MaxQueue,
+		"group_commit.flushers":  &o.Saga.Commit.Flushers,
+		"group_commit.timeout":   &o.Saga.Commit.Timeout,
+
+		"server.listen":             &o.Server.Listen,
+		"server.token":              &o.Server.Token,
+		"server.token_file":         &o.Server.TokenFile,
+		"server.admin_token":        &o.Server.AdminToken,
+		"server.admin_token_file":   &o.Server.AdminTokenFile,
+		"server.max_conns":          &o.Server.MaxConns,
+		"server.max_conns_per_peer": &o.Server.MaxConnsPerPeer,
+		"server.max_wait":           &o.Server.MaxWait,
+		"server.drain":              &o.Server.Drain,
+		"server.grace":              &o.Server.Grace,
+		"server.pprof":              &o.Server.Pprof,
+		"server.audit_submits":      &o.Server.AuditSubmits,
+		"server.tls_cert":           &o.Server.TLS.Cert,
+		"server.tls_key":            &o.Server.TLS.Key,
+		"server.client_ca":          &o.Server.TLS.CA,
+
+		"load.in_flight": &o.Load.InFlight,
+		"load.rate":      &o.Load.Rate,
+		"load.arrival":   (*string)(&o.Load.Arrival),
+		"load.duration":  &o.Load.Duration,
+		"load.warmup":    &o.Load.Warmup,
+		"load.metrics":   &o.Load.Metrics,
+
+		"scenario.steps":    &o.Server.Scenario.Steps,
+		"scenario.branches": &o.Server.Scenario.Branches,
+		"scenario.payload":  &o.Server.Scenario.Payload,
+		"scenario.fail":     &o.Server.Scenario.Fail,
+	}
+	maps.Copy(settings, o.Settings.Keys()) // of the stores
+	return settings
+}
+
+// Tokens are the tokens that clients may show.
+func (o *options) Tokens() secret.Tokens { return secret.NewTokens(o.Server.Token.Reveal()) }
+
+// AdminTokens are the admin's tokens.
+func (o *options) AdminTokens() secret.Tokens { return secret.NewTokens(o.Server.AdminToken.Reveal()) }
+
+// configure sets the options from file and environment, and then from the flags given.
 func (a *app) configure(cmd *cobra.Command) error {
 	given := make(map[*pflag.Flag]string)
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if _, list := f.Value.(pflag.SliceValue); !list { // no option is one
+		if _, list := f.Value.(pflag.SliceValue); !list { // no setting has such a flag
 			given[f] = f.Value.String()
 		}
 	})
-	options, err := config.Load(defaults(), a.configFile, a.environ)
-	if err != nil {
+	a.options = defaults()
+	if err := a.options.settings().Load(a.configFile, a.environ); err != nil {
 		return err
 	}
-	a.options = options
 	for f, value := range given { // the flags point into a.options
 		if err := f.Value.Set(value); err != nil {
 			return fmt.Errorf("--%s: %w", f.Name, err)
 		}
 	}
-	return nil
+	return config.CheckTokensDiffer(a.options.Tokens(), a.options.AdminTokens())
 }
 
 func (a *app) loadFlags(cmd *cobra.Command) {
 	o, f := &a.options, cmd.Flags()
 	f.IntVar(&o.Load.InFlight, "in-flight", o.Load.InFlight, "closed loop: requests kept in flight")
 	f.StringVar(&o.Load.Rate, "rate", o.Load.Rate, "open loop: requests due, as 500/s, in steps 100/s,200/s or rising 100/s..2000/s; latency counts from when one was due")
-	f.StringVar(&o.Load.Arrival, "arrival", o.Load.Arrival, "open loop: constant, evenly spaced, or poisson, as many users come")
+	f.StringVar((*string)(&o.Load.Arrival), "arrival", string(o.Load.Arrival), "open loop: constant, evenly spaced, or poisson, as many users come")
 	f.DurationVar(&o.Load.Duration, "duration", o.Load.Duration, "of the measured part")
 	f.DurationVar(&o.Load.Warmup, "warmup", o.Load.Warmup, "before it, not measured")
 	a.metricsFlag(cmd)
@@ -89,11 +139,11 @@ func (a *app) loadFlags(cmd *cobra.Command) {
 }
 
 func (a *app) scenarioFlags(cmd *cobra.Command) {
-	o, f := &a.options, cmd.Flags()
-	f.IntVar(&o.Scenario.Steps, "steps", o.Scenario.Steps, "steps of a saga")
-	f.StringVar(&o.Scenario.Branches, "branches", o.Scenario.Branches, "empty: they succeed without a call; http: the bench server calls itself")
-	f.IntVar(&o.Scenario.Payload, "payload", o.Scenario.Payload, "bytes per step")
-	f.Float64Var(&o.Scenario.Fail, "fail", o.Scenario.Fail, "share of sagas whose last step is refused, 0 to 1")
+	o, f := &a.options.Server.Scenario, cmd.Flags()
+	f.IntVar(&o.Steps, "steps", o.Steps, "steps of a saga")
+	f.StringVar(&o.Branches, "branches", o.Branches, "empty: they succeed without a call; http: the bench server calls itself")
+	f.IntVar(&o.Payload, "payload", o.Payload, "bytes per step")
+	f.Float64Var(&o.Fail, "fail", o.Fail, "share of sagas whose last step is refused, 0 to 1")
 }
 
 func (a *app) serverFlags(cmd *cobra.Command) {
@@ -119,38 +169,16 @@ func (a *app) standingTarget(name string) (open.Target, error) {
 }
 
 func (a *app) openConfig() open.Config {
-	return a.options.Settings.Config(a.options.Coordinator.Lease)
+	return a.options.Settings.Config(a.options.Saga.Lease)
 }
 
-func (a *app) sagaConfig() saga.Config {
-	o := a.options
-	cfg := saga.DefaultConfig()
-	cfg.Lease = o.Coordinator.Lease
-	cfg.RequestTimeout = o.Coordinator.RequestTimeout
-	cfg.RetryInterval = o.Coordinator.RetryInterval
-	cfg.MaxRetryInterval = o.Coordinator.MaxRetryInterval
-	cfg.PollInterval = o.Coordinator.PollInterval
-	cfg.MaxRecovering = o.Coordinator.MaxRecovering
-	cfg.MaxInFlight = o.Coordinator.MaxInFlight
-	cfg.Commit.MaxBatch = o.GroupCommit.MaxBatch
-	cfg.Commit.MaxQueue = o.GroupCommit.MaxQueue
-	cfg.Commit.Flushers = o.GroupCommit.Flushers
-	cfg.Commit.Timeout = o.GroupCommit.Timeout
-	return cfg
-}
+func (a *app) sagaConfig() saga.Config { return a.options.Saga }
 
-func (a *app) scenario() server.Scenario {
-	s := a.options.Scenario
-	return server.Scenario{Steps: s.Steps, Branches: s.Branches, Payload: s.Payload, Fail: s.Fail}
-}
+func (a *app) scenario() server.Scenario { return a.options.Server.Scenario }
 
-// loadConfig leaves out where to send and where to write.
+// loadConfig returns the load's configuration without targets and directory.
 func (a *app) loadConfig() (load.Config, error) {
-	cfg := load.Default()
-	cfg.InFlight = a.options.Load.InFlight
-	cfg.Duration = a.options.Load.Duration
-	cfg.Warmup = a.options.Load.Warmup
-	cfg.Arrival = load.Arrival(a.options.Load.Arrival)
+	cfg := a.options.Load.Config
 	rate, err := parseProfile(a.options.Load.Rate)
 	cfg.Rate = rate
 	return cfg, err

@@ -11,68 +11,64 @@ import (
 	"sagabench/store"
 )
 
-// Config is how a server behaves.
+// Config configures a server.
 type Config struct {
-	Listen string // HOST:PORT; port 0 takes any that is free
-	Bench  bool   // serves the bench's endpoints too
-	Pprof  bool   // serves profiles
+	Listen string // HOST:PORT; port 0: any free port
+	Bench  bool   // serve the bench's endpoints too
+	Pprof  bool   // serve profiles
 
-	// Tokens are what clients must show one of; without any, whoever reaches the server
-	// may use it, and Listen must be loopback. AdminTokens open all that Tokens do, and
-	// what nothing else opens: stopping a saga by force, and profiles.
+	// Clients must show one of Tokens. Without any, Listen must be a loopback address.
+	// AdminTokens give the rights of Tokens, and those to force sagas to stop and to read
+	// profiles.
 	Tokens, AdminTokens secret.Tokens
 
-	// TLS is what the server listens with; without a certificate it speaks plain HTTP.
-	// With a CA clients show a certificate that it has signed, and tokens beside it if
-	// there are any.
+	// TLS has the server's certificate. Without one it speaks plain HTTP. With a CA
+	// clients must show a certificate signed by it, and a token too if there is one.
 	TLS tlsfiles.Files
 
-	AuditSubmits bool // the audit has a line for each saga that is submitted
+	AuditSubmits bool // log a line for each submitted saga
 
-	MaxConns int           // connections at once; beyond that idle ones are closed, and new ones told to come again
-	Read     time.Duration // for a request to come in, header and body
-	Wait     time.Duration // how long a request waits for the end of its saga
-	Drain    time.Duration // how long it goes on as before, but is not ready, when it is told to stop
-	Grace    time.Duration // then, for the sagas under way
+	MaxConns        int           // connections at once; beyond that idle ones are closed, and new ones get 503
+	MaxConnsPerPeer int           // of one client address; 0: half of MaxConns, with Bench all
+	Read            time.Duration // for a request to arrive, header and body
+	MaxWait         time.Duration // for the end of a request's saga
+	Drain           time.Duration // from the signal to stop until new sagas are refused; not ready meanwhile
+	Grace           time.Duration // after that, for the sagas in progress
 
-	MaxConnsPerPeer int // of MaxConns, those of one client address; 0: half of them, with Bench all
+	Scenario Scenario // default of /bench/saga
 
-	Scenario Scenario // the sagas that the bench's endpoint makes where a request does not say otherwise
-
-	BranchConns int // connections to one branch host at once; calls beyond wait
-
-	// BranchAllow is where branches may be beside loopback, which NoLoopback takes
-	// away, and, with Bench, this server: see saga.HTTPConfig.
-	BranchAllow []string
-	NoLoopback  bool
-
-	BranchTLS tlsfiles.Files // what https branches are called with
+	BranchConns    int            // connections to one branch host; calls beyond wait
+	BranchAllow    []string       // where branches may be: see saga.HTTPConfig. With Bench also this server
+	BranchLoopback bool           // branches may be on loopback
+	BranchTLS      tlsfiles.Files // for calling https branches
 }
 
-// Where servers listen unless they are told otherwise.
+// Default listen addresses.
 const (
 	ListenBench       = "127.0.0.1:8080"
 	ListenCoordinator = "127.0.0.1:36789" // dtm's port
 )
 
-// DefaultConfig is a bench server for this machine alone.
+// DefaultConfig returns a bench server on loopback.
 func DefaultConfig() Config {
 	return Config{
 		Listen:   ListenBench,
 		Bench:    true,
 		MaxConns: 4096,
 		Read:     10 * time.Second,
-		Wait:     10 * time.Second,
+		MaxWait:  10 * time.Second,
 		Grace:    10 * time.Second,
 
-		BranchConns: saga.DefaultBranchConns,
+		BranchConns:    saga.DefaultBranchConns,
+		BranchAllow:    []string{},
+		BranchLoopback: true,
 
 		Scenario: DefaultScenario(),
 	}
 }
 
-// perPeer is how many connections one client address may have. A bench server's are
-// usually all of one load generator's, and its own.
+// perPeer returns how many connections one client address may have. Most connections of a
+// bench server come from one load generator.
 func (c Config) perPeer() int {
 	if c.Bench {
 		return cmp.Or(c.MaxConnsPerPeer, c.MaxConns)
@@ -80,20 +76,32 @@ func (c Config) perPeer() int {
 	return cmp.Or(c.MaxConnsPerPeer, (c.MaxConns+1)/2)
 }
 
+// validate returns an error that wraps store.ErrInvalid and names the setting.
 func (c Config) validate() error {
 	for _, f := range []struct {
-		name  string
-		value time.Duration
-	}{{"read", c.Read}, {"max wait", c.Wait}, {"grace", c.Grace}} {
-		if f.value < time.Millisecond {
-			return fmt.Errorf("server: %w: %s: %v, at least 1ms", store.ErrInvalid, f.name, f.value)
+		name         string
+		value, least time.Duration
+	}{
+		{"read", c.Read, time.Millisecond},
+		{"max wait", c.MaxWait, time.Millisecond},
+		{"grace", c.Grace, time.Millisecond},
+		{"drain", c.Drain, 0},
+	} {
+		if f.value < f.least {
+			return fmt.Errorf("server: %w: %s: %v, at least %v", store.ErrInvalid, f.name, f.value, f.least)
 		}
 	}
-	if c.Drain < 0 {
-		return fmt.Errorf("server: %w: drain: %v, at least 0s", store.ErrInvalid, c.Drain)
-	}
-	if c.MaxConnsPerPeer < 0 {
-		return fmt.Errorf("server: %w: max conns per peer: %d, at least 0", store.ErrInvalid, c.MaxConnsPerPeer)
+	for _, f := range []struct {
+		name         string
+		value, least int
+	}{
+		{"max conns", c.MaxConns, 1},
+		{"max conns per peer", c.MaxConnsPerPeer, 0},
+		{"branch conns", c.BranchConns, 1},
+	} {
+		if f.value < f.least {
+			return fmt.Errorf("server: %w: %s: %d, at least %d", store.ErrInvalid, f.name, f.value, f.least)
+		}
 	}
 	if c.TLS.AreSet() {
 		if _, err := c.TLS.Server(); err != nil {
@@ -105,12 +113,6 @@ func (c Config) validate() error {
 	}
 	if c.Pprof && !c.AdminTokens.AreSet() {
 		return fmt.Errorf("server: %w: pprof: profiles are for the admin: set SAGABENCH_SERVER_ADMIN_TOKEN or server.admin_token_file", store.ErrInvalid)
-	}
-	if c.MaxConns < 1 {
-		return fmt.Errorf("server: %w: max conns: %d, at least 1", store.ErrInvalid, c.MaxConns)
-	}
-	if c.BranchConns < 1 {
-		return fmt.Errorf("server: %w: branch conns: %d, at least 1", store.ErrInvalid, c.BranchConns)
 	}
 	if err := c.Scenario.Validate(); err != nil {
 		return fmt.Errorf("server: %w", err)

@@ -96,7 +96,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.caller, err = (saga.HTTPConfig{Allow: allow, NoLoopback: cfg.NoLoopback, TLS: branchTLS}).NewCaller(); err != nil {
+	if s.caller, err = (saga.HTTPConfig{Allow: allow, NoLoopback: !cfg.BranchLoopback, TLS: branchTLS}).NewCaller(); err != nil {
 		return nil, err
 	}
 	s.caller.LimitConnections(cfg.BranchConns, branchConns)
@@ -106,7 +106,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	deps.Saga.Observe = attempts.Observe
 	s.metrics = metrics.Instrument(&deps.Saga)
-	deps.Saga.MaxWait = cfg.Wait
+	deps.Saga.MaxWait = cfg.MaxWait
 	if s.coordinator, err = saga.New(deps.Store, s.caller, deps.Saga); err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		ReadTimeout: cfg.Read, // of the header as well
 		// It runs from the end of the header, so it holds reading the body and
 		// waiting for the saga, too.
-		WriteTimeout:   cfg.Read + cfg.Wait + writeTime,
+		WriteTimeout:   cfg.Read + cfg.MaxWait + writeTime,
 		IdleTimeout:    2 * time.Minute,
 		MaxHeaderBytes: 16 << 10,
 		ErrorLog:       s.seldom.standard(),

@@ -21,7 +21,7 @@ import (
 func TestNew_NamesTheSettingThatIsWrong(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*Config, *Deps){
-		"max wait: 0s":               func(c *Config, _ *Deps) { c.Wait = 0 },
+		"max wait: 0s":               func(c *Config, _ *Deps) { c.MaxWait = 0 },
 		"read: 0s":                   func(c *Config, _ *Deps) { c.Read = 0 },
 		"branch conns: 0":            func(c *Config, _ *Deps) { c.BranchConns = 0 },
 		"max in flight: 0":           func(_ *Config, d *Deps) { d.Saga.MaxInFlight = 0 },

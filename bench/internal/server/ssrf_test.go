@@ -199,7 +199,7 @@ func TestServer_WithoutLoopback_CallsNoOtherPortOfItsMachine(t *testing.T) {
 	participant := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called.Add(1) }))
 	t.Cleanup(participant.Close)
 	at := start(t, testkit.OpenPebble(t), func(c *Config, _ *Deps) {
-		c.Bench, c.NoLoopback, c.BranchAllow = false, true, []string{participant.Listener.Addr().String()}
+		c.Bench, c.BranchLoopback, c.BranchAllow = false, false, []string{participant.Listener.Addr().String()}
 	})
 	for _, url := range []string{at.server.URL() + "/metrics", "http://127.0.0.1:1/", "http://[::1]:1/"} {
 		r := at.do(http.MethodPost, submitPath, submission(action(url)))
