@@ -187,20 +187,20 @@ func TestApply_WrongNumberOfAnswers_IsSuccessForNobody(t *testing.T) {
 
 func TestApply_SeveralFlushers_WorkSideBySide(t *testing.T) {
 	inBubble(t, config(100, 100, 4), func(t *testing.T, c *Committer, h *hand) {
-		// One gid per lane.
-		lanes := map[int]string{}
-		for i := 0; len(lanes) < 4; i++ {
+		// One gid per partition.
+		partitions := map[int]string{}
+		for i := 0; len(partitions) < 4; i++ {
 			gid := string(rune('a' + i))
-			lanes[laneOf(gid, 4)] = gid
+			partitions[partitionOf(gid, 4)] = gid
 		}
 		var callers []<-chan error
 		var batches []*batch
-		for _, gid := range lanes {
+		for _, gid := range partitions {
 			callers = append(callers, call(t.Context(), c, change(gid, 1)))
 			batches = append(batches, <-h.batches)
 		}
-		// Each lane is under way: a second change of a gid waits for its own.
-		again := call(t.Context(), c, change(lanes[2], 2))
+		// Each partition is under way: a second change of a gid waits for its own.
+		again := call(t.Context(), c, change(partitions[2], 2))
 		require.Equal(t, 1, c.QueueLength())
 		for _, b := range batches {
 			require.Len(t, b.changes, 1)

@@ -37,7 +37,7 @@ func TestApply_ContextEndedBefore_IsNeverQueued(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	l := newLane(newHand(), DefaultConfig(), 1)
+	l := newPartition(newHand(), DefaultConfig(), 1)
 	_, err := l.enqueue(ctx, change("a", 1))
 	require.ErrorIs(t, err, ErrNotSent)
 	require.Zero(t, l.waiting())
@@ -78,13 +78,13 @@ func TestApply_ContextEndsAfterTaken_OutcomeIsUnknown(t *testing.T) {
 func TestApply_AnswerIsThereWhenContextEnds_IsGiven(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	l := newLane(newHand(), DefaultConfig(), 1)
+	l := newPartition(newHand(), DefaultConfig(), 1)
 	r, err := l.enqueue(ctx, change("a", 1))
 	require.NoError(t, err)
-	require.Len(t, l.take(nil, map[string]struct{}{}), 1)
+	require.Len(t, l.nextBatch(nil, map[string]struct{}{}), 1)
 	r.done <- store.ErrConflict
 	cancel()
-	require.Equal(t, store.ErrConflict, l.giveUp(ctx, r))
+	require.Equal(t, store.ErrConflict, l.abandon(ctx, r))
 }
 
 func TestApply_FullQueue_MakesCallersWait(t *testing.T) {

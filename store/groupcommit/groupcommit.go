@@ -1,32 +1,29 @@
-// Package groupcommit turns concurrent callers into batches, over any store.
+// Package groupcommit collects the changes of concurrent callers into batches, for
+// any store.
 //
-// While one batch is on its way to the store the next one fills; when the
-// answer is there, what has come together is sent. There is no timer: a caller
-// alone is served at once, and under load a batch is as large as what arrives
-// during one round trip. The engine does its expensive part, a script's
-// dispatch or an fsync, once a batch. A caller whom nobody else keeps company
-// writes from its own goroutine, for waking another and being woken by it costs
-// some 15 µs on an idle machine.
+// While the store writes one batch, the next one fills. It is sent when the store
+// has answered. There is no timer: a single caller is served at once, and under load
+// a batch holds what arrived during one round trip. The store does its expensive
+// part, dispatching a script or an fsync, once per batch. A single caller writes on
+// its own goroutine: waking the flusher and being woken takes about 15 µs on an idle
+// machine.
 //
 // # Guarantees
 //
-//   - A caller gets the error of its own change, exactly once, after the store
-//     has answered for it.
+//   - A caller gets the error of its own change, once, after the store answered.
 //   - Changes of one gid reach the store in the order in which they entered the
-//     queue, each in a later batch than the one before. Apply enters it at once
-//     while there is room; among callers that wait for room none is first.
-//   - A caller whose context ends gets that error at once. If its change has
-//     not been taken into a batch it never will be, and the error says so
-//     (ErrNotSent); else its outcome is unknown. The others are not affected.
-//     Of a caller alone the store itself sees the context, and how soon it
-//     notices its end is the store's affair.
-//   - A batch is bounded in changes and in bytes ([MaxBatchBytes]): a store has
-//     to send it, and a server to read it, within one Timeout.
-//   - The queue is bounded: callers beyond it wait.
-//   - Close lets every change that was accepted be answered first.
+//     queue, each in a later batch than the previous one. Callers that wait for a
+//     slot in the queue enter it in no particular order.
+//   - A caller whose context ends gets that error at once. If the change was not in a
+//     batch yet, it is never written and the error wraps ErrNotSent. Otherwise its
+//     outcome is unknown. Other callers are not affected. A single caller passes its
+//     context to the store, which may take longer to notice its end.
+//   - A batch is bounded in changes and in bytes ([MaxBatchBytes]), so that it can be
+//     sent and read within Timeout.
+//   - The queue is bounded. Further callers wait.
+//   - Close returns after every accepted change was answered.
 //
-// It does not retry: see package store. A store that panics ends the process, as
-// a panic does anywhere else: nobody is left waiting for it.
+// It does not retry: see package store. A panic in the store ends the process.
 package groupcommit
 
 import (
@@ -39,22 +36,22 @@ import (
 	"sagabench/store"
 )
 
-// ErrNotSent marks the error of a change that was given up before it was sent:
-// it was not and will not be applied.
+// ErrNotSent is wrapped by the error of a change whose caller stopped waiting before
+// it was sent. The change is never applied.
 var ErrNotSent = errors.New("the change was not sent")
 
-// Config bounds the batches.
+// Config sets the limits of batches and queues.
 type Config struct {
-	MaxBatch int           // changes per batch at most
-	MaxQueue int           // changes waiting at most, over all flushers; callers beyond wait
-	Flushers int           // batches under way at once; a gid always has the same flusher
-	Timeout  time.Duration // for one batch, after which its outcome is unknown
-	// Observe, if set, is called after every batch, from several goroutines.
+	MaxBatch int           // changes per batch
+	MaxQueue int           // changes waiting, over all partitions; further callers wait
+	Flushers int           // partitions: batches being written at once
+	Timeout  time.Duration // of one batch; its outcome is unknown afterwards
+	// Observe, if set, is called after every batch, by several goroutines.
 	Observe func(changes int, took time.Duration)
 }
 
-// MaxBatchBytes bounds a batch by the bodies and notes of its changes. One that is
-// larger by itself is sent alone.
+// MaxBatchBytes limits the bodies and notes of a batch. A larger change is a batch of
+// its own.
 const MaxBatchBytes = 8 << 20
 
 // DefaultConfig suits every store of this project.
@@ -62,14 +59,14 @@ func DefaultConfig() Config {
 	return Config{MaxBatch: 512, MaxQueue: 16384, Flushers: 1, Timeout: 10 * time.Second}
 }
 
-// Committer batches. Its Apply takes one change, for a caller of many has its
-// batch already.
+// Committer collects changes into batches. Apply takes one change: a caller of many
+// has a batch already.
 type Committer struct {
-	lanes []*lane
-	done  sync.WaitGroup
+	partitions []*partition
+	done       sync.WaitGroup
 }
 
-// New starts a committer in front of a store, which must outlive it.
+// New starts a committer that writes to a store. Close it before the store.
 func New(to store.Applier, cfg Config) (*Committer, error) {
 	for _, f := range []struct {
 		name  string
@@ -81,58 +78,58 @@ func New(to store.Applier, cfg Config) (*Committer, error) {
 	}
 	c := &Committer{}
 	for range cfg.Flushers {
-		l := newLane(to, cfg, max(1, cfg.MaxQueue/cfg.Flushers))
-		c.lanes = append(c.lanes, l)
-		c.done.Go(l.run)
+		p := newPartition(to, cfg, max(1, cfg.MaxQueue/cfg.Flushers))
+		c.partitions = append(c.partitions, p)
+		c.done.Go(p.run)
 	}
 	return c, nil
 }
 
-// Apply has the change written with whatever else arrives, and waits for it.
+// Apply writes a change in a batch with others and returns its error.
 func (c *Committer) Apply(ctx context.Context, change store.Change) error {
-	l := c.lanes[laneOf(change.Gid(), len(c.lanes))]
-	if l.enterAlone() {
-		return l.applyAlone(ctx, change)
+	p := c.partitions[partitionOf(change.Gid(), len(c.partitions))]
+	if p.tryFastPath() {
+		return p.applyFast(ctx, change)
 	}
-	r, err := l.enqueue(ctx, change)
+	r, err := p.enqueue(ctx, change)
 	if err != nil {
 		return err
 	}
 	select {
 	case err := <-r.done:
-		l.free(r)
+		p.recycle(r)
 		return err
 	case <-ctx.Done():
-		return l.giveUp(ctx, r)
+		return p.abandon(ctx, r)
 	}
 }
 
-// QueueLength is how many changes have not been taken into a batch yet.
+// QueueLength returns the number of changes that wait for a batch.
 func (c *Committer) QueueLength() int {
 	n := 0
-	for _, l := range c.lanes {
-		n += l.waiting()
+	for _, p := range c.partitions {
+		n += p.waiting()
 	}
 	return n
 }
 
-// Close refuses new changes with store.ErrClosed and returns when all that
-// were accepted have their answer. The store stays open.
+// Close returns when all accepted changes are answered. New changes get
+// store.ErrClosed. The store stays open.
 func (c *Committer) Close() {
-	for _, l := range c.lanes {
-		l.close()
+	for _, p := range c.partitions {
+		p.close()
 	}
 	c.done.Wait()
 }
 
-func laneOf(gid string, lanes int) int {
-	if lanes == 1 {
+func partitionOf(gid string, partitions int) int {
+	if partitions == 1 {
 		return 0
 	}
 	hash := uint32(2166136261) // FNV-1a
 	for i := range len(gid) {
 		hash = (hash ^ uint32(gid[i])) * 16777619
 	}
-	// The upper bits: the lower ones already decide the shard in some stores.
-	return int(hash >> 16 % uint32(lanes))
+	// The upper bits: some stores select the shard by the lower ones.
+	return int(hash >> 16 % uint32(partitions))
 }
