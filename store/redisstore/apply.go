@@ -14,7 +14,7 @@ import (
 // Apply implements store.Applier in one round trip.
 func (s *Store) Apply(ctx context.Context, changes []store.Change) []error {
 	errs := store.CheckBatch(changes)
-	if err := s.enter(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		for i := range errs {
 			errs[i] = err
 		}
@@ -137,7 +137,7 @@ func (s *Store) appendSaga(call *scriptCall, change store.Change) {
 func (s *Store) setErrors(ctx context.Context, call *scriptCall, errs []error) {
 	refused, err := call.cmd.Int64Slice()
 	if err != nil {
-		err = s.failure(ctx, call.script.Name, err)
+		err = s.wrapError(ctx, call.script.Name, err)
 		for _, i := range call.changes {
 			errs[i] = err
 		}
@@ -161,11 +161,11 @@ func refusal(code int64) error {
 	case lua.RefusedBranch:
 		return fmt.Errorf("%w: branch: the saga has fewer", store.ErrInvalid)
 	default:
-		return fmt.Errorf("redis: a script refused a saga with code %d, which is none of ours", code)
+		return fmt.Errorf("redis: a script refused a saga with the unknown code %d", code)
 	}
 }
 
-// encodeCreate is the string of a new saga from its owner on.
+// encodeCreate returns the string of a new saga from its owner on.
 func encodeCreate(c *store.Create) string {
 	var b strings.Builder
 	b.Grow(lua.AtMarks - lua.AtOwner + 2*c.Steps + 1 + len(c.Body))
@@ -180,7 +180,7 @@ func encodeCreate(c *store.Create) string {
 	return b.String()
 }
 
-// encodeTransition is a change as change.lua describes it.
+// encodeTransition returns the change text that change.lua describes.
 func encodeTransition(t *store.Transition) string {
 	first, last := store.Branch(0), store.Branch(-1)
 	if len(t.Marks) > 0 {
@@ -207,7 +207,7 @@ func encodeTransition(t *store.Transition) string {
 	return string(b)
 }
 
-// encodeDue is reschedule.lua's delay: empty leaves the due time as it is.
+// encodeDue returns the delay for reschedule.lua. Empty keeps the due time.
 func encodeDue(due time.Duration) string {
 	if due == 0 {
 		return ""
@@ -215,7 +215,7 @@ func encodeDue(due time.Duration) string {
 	return millis(max(due, 0))
 }
 
-// encodeOwner is reschedule.lua's owner: empty leaves it as it is.
+// encodeOwner returns the owner for reschedule.lua. Empty keeps the owner.
 func encodeOwner(t *store.Transition) string {
 	if t.Release {
 		return blankOwner
@@ -231,13 +231,13 @@ func appendEpoch(b []byte, epoch uint32) []byte {
 	return b
 }
 
-// blankOwner is store.MaxOwnerBytes long, an owner's fixed place in the string of
-// a saga, which padOwner fills.
+// blankOwner has the fixed length of the owner in a saga's string,
+// store.MaxOwnerBytes.
 const blankOwner = "        "
 
 func padOwner(owner string) string { return (owner + blankOwner)[:len(blankOwner)] }
 
-// millis rounds up, so that nothing is due, or gone, before its time.
+// millis rounds up, so that nothing is due or expires early.
 func millis(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
 }

@@ -15,22 +15,22 @@ import (
 	"sagabench/store"
 )
 
-// ClaimDue implements store.Store. It first reads who is due, for a script may
-// only touch keys it was given; claim.lua then looks again.
+// ClaimDue implements store.Store. A script may only touch the keys that it is given,
+// so ClaimDue reads the due sagas first; claim.lua checks them again.
 func (s *Store) ClaimDue(ctx context.Context, owner string, lease time.Duration, limit int) ([]store.Record, error) {
 	if err := store.CheckClaim(owner, lease, limit); err != nil {
 		return nil, err
 	}
-	if err := s.enter(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
 	defer s.calls.RUnlock()
-	candidates, err := s.overdue(ctx, limit)
+	candidates, err := s.findDue(ctx, limit)
 	if err == nil && len(candidates) > 0 {
-		candidates, err = s.onePage(ctx, candidates)
+		candidates, err = s.cutToPage(ctx, candidates)
 	}
 	if err != nil {
-		return nil, s.failure(ctx, "claim", err)
+		return nil, s.wrapError(ctx, "claim", err)
 	}
 	if len(candidates) == 0 {
 		return nil, nil
@@ -44,9 +44,8 @@ type candidate struct {
 	due float64
 }
 
-// overdue reads the keys of up to limit due sagas over all shards, longest
-// overdue first.
-func (s *Store) overdue(ctx context.Context, limit int) ([]candidate, error) {
+// findDue returns up to limit due sagas of all shards, longest overdue first.
+func (s *Store) findDue(ctx context.Context, limit int) ([]candidate, error) {
 	now, err := s.now(ctx)
 	if err != nil {
 		return nil, err
@@ -73,20 +72,19 @@ func (s *Store) overdue(ctx context.Context, limit int) ([]candidate, error) {
 	return all[:min(len(all), limit)], nil
 }
 
-// onePage cuts off the candidates that do not fit into a page. It looks before the
-// claim, for a script that carries hundreds of large bodies keeps the server from
-// everything else for seconds.
-func (s *Store) onePage(ctx context.Context, candidates []candidate) ([]candidate, error) {
+// cutToPage removes the candidates that do not fit into a page. It runs before the
+// claim: a script that returns hundreds of large bodies blocks the server for seconds.
+func (s *Store) cutToPage(ctx context.Context, candidates []candidate) ([]candidate, error) {
 	keys := make([]string, len(candidates))
 	for i, c := range candidates {
 		keys[i] = c.key
 	}
-	n, _, err := s.fitting(ctx, keys, 0)
+	n, _, err := s.fitPage(ctx, keys, 0)
 	return candidates[:n], err
 }
 
-// claim sends one call per shard, and returns what was claimed, in the order of
-// the candidates, even if some of the calls failed.
+// claim sends one call per shard. It returns the claimed sagas in the order of the
+// candidates, also if some calls failed.
 func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, candidates []candidate) ([]store.Record, error) {
 	args := []string{padOwner(owner), millis(store.Quarantine), millis(lease)}
 	byShard := make([]*scriptCall, s.cfg.Shards)
@@ -109,15 +107,15 @@ func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, ca
 		claimed, err := claimed(call)
 		records = append(records, claimed...)
 		if err != nil {
-			failures = append(failures, s.failure(ctx, "claim", err))
+			failures = append(failures, s.wrapError(ctx, "claim", err))
 		}
 	}
 	slices.SortFunc(records, func(a, b store.Record) int { return cmp.Compare(place[a.GID], place[b.GID]) })
 	return records, errors.Join(failures...)
 }
 
-// claimed reads the answer of claim.lua: when the sagas are due again, then
-// pairs of position and value, or nil for what was set aside.
+// claimed parses the reply of claim.lua: when the sagas are due again, then pairs of
+// position and value. The value is nil if the saga cannot be read.
 func claimed(call *scriptCall) ([]store.Record, error) {
 	answer, err := call.cmd.Slice()
 	if err != nil {

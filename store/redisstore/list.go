@@ -10,15 +10,15 @@ import (
 	"sagabench/store"
 )
 
-// List implements store.Store. Unfinished sagas are found in the due indexes, the
-// others by walking all keys: an index over finished sagas would cost every saga and
-// serve only this.
+// List implements store.Store. It finds unfinished sagas in the due indexes, and
+// others by a scan of all keys: an index over finished sagas would cost every saga and
+// only serve List.
 func (s *Store) List(ctx context.Context, query store.Query) (store.Page, error) {
 	query, err := query.Check()
 	if err != nil {
 		return store.Page{}, err
 	}
-	if err := s.enter(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return store.Page{}, err
 	}
 	defer s.calls.RUnlock()
@@ -28,104 +28,102 @@ func (s *Store) List(ctx context.Context, query store.Query) (store.Page, error)
 	}
 	page := store.Page{}
 	if page.Now, err = s.now(ctx); err != nil {
-		return store.Page{}, s.failure(ctx, "list", err)
+		return store.Page{}, s.wrapError(ctx, "list", err)
 	}
-	// Few keys at a time, for those that were read and do not fit into the page wait
-	// in the cursor.
-	for looked, size, more := 0, int64(0), true; more; {
+	// Few keys at a time: keys that do not fit into the page go into the cursor.
+	for keysRead, size, more := 0, int64(0), true; more; {
 		var keys []string
-		if keys, at, size, err = s.next(ctx, at, query.Limit-looked, size); err != nil {
-			return store.Page{}, s.failure(ctx, "list", err)
+		if keys, at, size, err = s.next(ctx, at, query.Limit-keysRead, size); err != nil {
+			return store.Page{}, s.wrapError(ctx, "list", err)
 		}
 		read, err := s.fetch(ctx, keys)
 		if err != nil {
-			return store.Page{}, s.failure(ctx, "list", err)
+			return store.Page{}, s.wrapError(ctx, "list", err)
 		}
 		for _, r := range read {
 			if r.err == nil && r.GID != "" && query.Matches(r.Record) {
 				page.Records = append(page.Records, r.Record)
 			}
 		}
-		looked += max(len(keys), 1)
+		keysRead += max(len(keys), 1)
 		page.Next = s.formatCursor(at)
-		more = page.Next != "" && looked < query.Limit && size < store.MaxPageBytes
+		more = page.Next != "" && keysRead < query.Limit && size < store.MaxPageBytes
 	}
 	return page, nil
 }
 
-// listStep is how many keys List reads at a time.
+// listStep is the number of keys that List reads at a time.
 const listStep = 100
 
-// next is up to limit keys from a place that fit into a page which holds so many
-// bytes already, how many it holds then, and where to go on.
-func (s *Store) next(ctx context.Context, at place, limit int, size int64) ([]string, place, int64, error) {
-	if len(at.over) == 0 {
+// next returns up to limit keys from a position that fit into a page of size bytes,
+// the position after them, and the new size of the page.
+func (s *Store) next(ctx context.Context, at position, limit int, size int64) ([]string, position, int64, error) {
+	if len(at.pending) == 0 {
 		s.roundTrips.Add(1)
 		var err error
 		if at, err = s.scan(ctx, at, int64(min(limit, listStep))); err != nil {
 			return nil, at, size, err
 		}
 	}
-	// A scan may give more than it was asked for.
-	keys := at.over[:min(len(at.over), limit)]
+	// A scan may return more keys than requested.
+	keys := at.pending[:min(len(at.pending), limit)]
 	if len(keys) == 0 {
 		return nil, at, size, nil
 	}
-	n, size, err := s.fitting(ctx, keys, size)
-	at.over = at.over[n:]
+	n, size, err := s.fitPage(ctx, keys, size)
+	at.pending = at.pending[n:]
 	return keys[:n], at, size, err
 }
 
-// place is how far a list has come: in which due index, or with everywhere in the
-// whole key space, where a scan of it goes on, and the keys that were read and not
-// returned.
-type place struct {
-	shard int
-	scan  uint64
-	over  []string
+// position is how far a list has come.
+type position struct {
+	shard   int      // whose due index is scanned, or keyspace
+	scan    uint64   // the server's cursor
+	pending []string // keys that were read and not returned
 }
 
-const everywhere = -1
+// keyspace stands for a scan of all keys.
+const keyspace = -1
 
-// scan reads about limit keys from a place, and where to go on.
-func (s *Store) scan(ctx context.Context, at place, limit int64) (place, error) {
-	if at.shard == everywhere {
+// scan reads about limit keys, and returns them in the position after them.
+func (s *Store) scan(ctx context.Context, at position, limit int64) (position, error) {
+	if at.shard == keyspace {
 		keys, next, err := s.client.Scan(ctx, at.scan, s.cfg.Prefix+":{*}:*", limit).Result()
-		return place{everywhere, next, keys}, err
+		return position{keyspace, next, keys}, err
 	}
 	entries, next, err := s.client.ZScan(ctx, s.indexKey(at.shard), at.scan, "", limit).Result()
-	to := place{shard: at.shard, scan: next}
+	to := position{shard: at.shard, scan: next}
 	if next == 0 {
 		to.shard++
 	}
 	for i := 0; i < len(entries); i += 2 { // each is followed by its score
 		if entries[i] != lua.Ballast {
-			to.over = append(to.over, entries[i])
+			to.pending = append(to.pending, entries[i])
 		}
 	}
 	return to, err
 }
 
-// formatCursor writes a place, or nothing at the end: the number of the due index,
-// where there is one, the scan's, then gids.
-func (s *Store) formatCursor(at place) string {
-	if len(at.over) == 0 && at.scan == 0 && (at.shard == everywhere || at.shard == s.cfg.Shards) {
+// formatCursor returns a position as text: the shard if there is one, the server's
+// cursor, then the pending gids. It is empty at the end.
+func (s *Store) formatCursor(at position) string {
+	if len(at.pending) == 0 && at.scan == 0 && (at.shard == keyspace || at.shard == s.cfg.Shards) {
 		return ""
 	}
 	words := []string{strconv.FormatUint(at.scan, 10)}
-	if at.shard != everywhere {
+	if at.shard != keyspace {
 		words[0] = strconv.Itoa(at.shard) + "-" + words[0]
 	}
-	for _, key := range at.over {
+	for _, key := range at.pending {
 		words = append(words, sagaGID(key))
 	}
 	return strings.Join(words, ".")
 }
 
-func (s *Store) parseCursor(query store.Query) (at place, err error) {
+func (s *Store) parseCursor(query store.Query) (at position, err error) {
 	unfinished := query.Status != 0 && !query.Status.Final()
 	if !unfinished {
-		at.shard = everywhere
+		at.shard = keyspace
 	}
 	if query.Cursor == "" {
 		return at, nil
@@ -144,11 +142,11 @@ func (s *Store) parseCursor(query store.Query) (at place, err error) {
 		if err == nil {
 			err = store.CheckGID(gid)
 		}
-		at.over = append(at.over, s.sagaKey(gid))
+		at.pending = append(at.pending, s.sagaKey(gid))
 	}
-	// Behind the last index there is nothing to scan.
-	if err != nil || unfinished && (at.shard < 0 || at.shard > s.cfg.Shards || at.shard == s.cfg.Shards && len(at.over) == 0) {
-		return place{}, fmt.Errorf("%w: cursor: not one of ours", store.ErrInvalid)
+	// After the last index there is nothing to scan.
+	if err != nil || unfinished && (at.shard < 0 || at.shard > s.cfg.Shards || at.shard == s.cfg.Shards && len(at.pending) == 0) {
+		return position{}, fmt.Errorf("%w: cursor: %.40q, want one of a previous page", store.ErrInvalid, query.Cursor)
 	}
 	return at, nil
 }

@@ -11,53 +11,51 @@ import (
 	"sagabench/store"
 )
 
-// scanCount is how many keys one step of a walk over the prefix asks for.
-const scanCount = 1000
+// scanKeys is the number of keys that walk requests at a time.
+const scanKeys = 1000
 
 // Wipe implements store.Wiper.
 func (s *Store) Wipe(ctx context.Context) error {
-	if err := s.enter(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return err
 	}
 	defer s.calls.RUnlock()
-	err := s.unlink(ctx)
+	err := s.deleteSagas(ctx)
 	if err == nil {
-		err = s.equip(ctx)
+		err = s.loadScripts(ctx)
 	}
 	if err != nil {
-		return s.failure(ctx, "wipe", err)
+		return s.wrapError(ctx, "wipe", err)
 	}
 	return nil
 }
 
-// unlink removes the sagas and indexes of the prefix.
-func (s *Store) unlink(ctx context.Context) error {
+// deleteSagas deletes the sagas and due indexes of the prefix.
+func (s *Store) deleteSagas(ctx context.Context) error {
 	return s.walk(ctx, s.cfg.Prefix+":{*}*", func(keys []string) error {
 		return s.client.Unlink(ctx, keys...).Err()
 	})
 }
 
-// Drop removes the sagas as Wipe does, and all else of the prefix. The store is
-// then good only for being closed. It is for whoever made a prefix of its own for a
-// while.
+// Drop implements store.Dropper. It deletes all keys of the prefix.
 func (s *Store) Drop(ctx context.Context) error {
-	if err := s.enter(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return err
 	}
 	defer s.calls.RUnlock()
-	err := s.unlink(ctx)
+	err := s.deleteSagas(ctx)
 	if err == nil {
 		err = s.client.Unlink(ctx, s.layoutKey()).Err()
 	}
 	if err != nil {
-		return s.failure(ctx, "drop", err)
+		return s.wrapError(ctx, "drop", err)
 	}
 	return nil
 }
 
 // Verify implements store.Verifier.
 func (s *Store) Verify(ctx context.Context) ([]string, error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
 	defer s.calls.RUnlock()
@@ -78,7 +76,7 @@ func (s *Store) Verify(ctx context.Context) ([]string, error) {
 		}
 	}
 	if err != nil {
-		return findings, s.failure(ctx, "verify", err)
+		return findings, s.wrapError(ctx, "verify", err)
 	}
 	return findings, nil
 }
@@ -93,7 +91,7 @@ func (s *Store) verifySagas(ctx context.Context, keys []string, unfinished map[s
 		switch {
 		case r.err != nil:
 			findings = append(findings, fmt.Sprintf("%s: %v", keys[i], r.err))
-			unfinished[keys[i]] = true // as far as we know
+			unfinished[keys[i]] = true // as far as is known
 		case r.GID != "":
 			records = append(records, r.Record)
 		}
@@ -130,10 +128,10 @@ func (s *Store) verifySagas(ctx context.Context, keys []string, unfinished map[s
 	return findings, nil
 }
 
-// walk calls visit with the keys that match, a page at a time.
+// walk calls visit with the keys that match pattern, a page at a time.
 func (s *Store) walk(ctx context.Context, pattern string, visit func(keys []string) error) error {
 	for cursor := uint64(0); ; {
-		keys, next, err := s.client.Scan(ctx, cursor, pattern, scanCount).Result()
+		keys, next, err := s.client.Scan(ctx, cursor, pattern, scanKeys).Result()
 		if err != nil {
 			return err
 		}

@@ -18,17 +18,17 @@ func (s *Store) Get(ctx context.Context, gid string) (store.Record, error) {
 	if err := store.CheckGID(gid); err != nil {
 		return store.Record{}, err
 	}
-	if err := s.enter(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return store.Record{}, err
 	}
 	defer s.calls.RUnlock()
 	read, err := s.fetch(ctx, []string{s.sagaKey(gid)})
 	if err != nil {
-		return store.Record{}, s.failure(ctx, "get", err)
+		return store.Record{}, s.wrapError(ctx, "get", err)
 	}
 	switch r := read[0]; {
 	case r.err != nil:
-		return store.Record{}, s.failure(ctx, "get", r.err)
+		return store.Record{}, s.wrapError(ctx, "get", r.err)
 	case r.GID == "":
 		return store.Record{}, fmt.Errorf("%w: %s", store.ErrNotFound, gid)
 	default:
@@ -36,25 +36,25 @@ func (s *Store) Get(ctx context.Context, gid string) (store.Record, error) {
 	}
 }
 
-// fetched is what was found under a key.
-type fetched struct {
-	store.Record       // without a GID: nothing is there
+// fetchedSaga is the saga of one key.
+type fetchedSaga struct {
+	store.Record       // without a GID if there is no saga
 	err          error // why it cannot be read
 }
 
-// fetch reads the sagas with these keys and when they are due.
-func (s *Store) fetch(ctx context.Context, keys []string) ([]fetched, error) {
+// fetch reads the sagas with these keys, and their due times.
+func (s *Store) fetch(ctx context.Context, keys []string) ([]fetchedSaga, error) {
 	values := make([]*redis.StringCmd, len(keys))
 	dues := make([]*redis.FloatCmd, len(keys))
 	s.roundTrips.Add(1)
-	_, _ = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command holds its own error
+	_, _ = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command holds its error
 		for i, key := range keys {
 			values[i] = pipe.Get(ctx, key)
 			dues[i] = pipe.ZScore(ctx, s.indexKey(s.shard(sagaGID(key))), key)
 		}
 		return nil
 	})
-	all := make([]fetched, len(keys))
+	all := make([]fetchedSaga, len(keys))
 	for i, key := range keys {
 		value, err := values[i].Result()
 		switch {
@@ -80,12 +80,12 @@ func (s *Store) fetch(ctx context.Context, keys []string) ([]fetched, error) {
 	return all, nil
 }
 
-// isWrongType reports whether a key holds something else than a saga.
+// isWrongType reports whether err says that a key does not hold a string.
 func isWrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
 
-// fitting is how many of the keys fit into a page that holds so many bytes already,
-// and how many it holds then.
-func (s *Store) fitting(ctx context.Context, keys []string, size int64) (n int, filled int64, err error) {
+// fitPage returns how many of the keys fit into a page of size bytes, and the new size
+// of the page.
+func (s *Store) fitPage(ctx context.Context, keys []string, size int64) (n int, filled int64, err error) {
 	lengths := make([]*redis.IntCmd, len(keys))
 	s.roundTrips.Add(1)
 	_, _ = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
@@ -105,22 +105,21 @@ func (s *Store) fitting(ctx context.Context, keys []string, size int64) (n int, 
 	return n, size, nil
 }
 
-// beforeBallast is the end of the due times in a due index: what comes after them
-// is no saga.
-const beforeBallast = "(+inf"
+// maxDueTime bounds the due times in an index. The ballast comes after it.
+const maxDueTime = "(+inf"
 
-// oldestSample is how many of the sagas due first, per shard, Stats looks at.
+// oldestSample is the number of sagas per shard, those due first, that Stats reads.
 const oldestSample = 1000
 
 // Stats implements store.Store.
 func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return store.Stats{}, err
 	}
 	defer s.calls.RUnlock()
 	stats, err := s.stats(ctx)
 	if err != nil {
-		return store.Stats{}, s.failure(ctx, "stats", err)
+		return store.Stats{}, s.wrapError(ctx, "stats", err)
 	}
 	return stats, nil
 }
@@ -137,9 +136,9 @@ func (s *Store) stats(ctx context.Context) (stats store.Stats, err error) {
 	_, err = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i := range s.cfg.Shards {
 			index := s.indexKey(i)
-			sizes[i] = pipe.ZCount(ctx, index, "-inf", beforeBallast)
+			sizes[i] = pipe.ZCount(ctx, index, "-inf", maxDueTime)
 			dues[i] = pipe.ZCount(ctx, index, "-inf", strconv.FormatInt(now.UnixMilli(), 10))
-			firsts[i] = pipe.ZRangeByScore(ctx, index, &redis.ZRangeBy{Min: "-inf", Max: beforeBallast, Count: oldestSample})
+			firsts[i] = pipe.ZRangeByScore(ctx, index, &redis.ZRangeBy{Min: "-inf", Max: maxDueTime, Count: oldestSample})
 		}
 		return nil
 	})
@@ -169,7 +168,7 @@ func (s *Store) stats(ctx context.Context) (stats store.Stats, err error) {
 	return stats, nil
 }
 
-// now is the server's clock.
+// now returns the server's time.
 func (s *Store) now(ctx context.Context) (time.Time, error) {
 	s.roundTrips.Add(1)
 	return s.client.Time(ctx).Result()

@@ -10,7 +10,7 @@ import (
 	"sagabench/store"
 )
 
-// decode reads the string of a saga; package lua describes it.
+// decode parses the string of a saga. Package lua describes it.
 func decode(gid, value string) (store.Record, error) {
 	bad := func(what string) (store.Record, error) {
 		return store.Record{}, fmt.Errorf("redis: saga %s: %w: %s: was the key changed by hand?", gid, store.ErrUnreadable, what)

@@ -11,10 +11,10 @@ import (
 	"sagabench/store"
 )
 
-// equip gives the server what changes need: the scripts, and the due indexes their
-// ballast. A server without the scripts may have lost everything, so it is given the
-// layout as well, or the next to open the prefix could lay it out otherwise.
-func (s *Store) equip(ctx context.Context) error {
+// loadScripts loads the scripts and adds the ballast to the due indexes. It records
+// the layout too: a server without the scripts may have lost everything, and the next
+// client could otherwise choose another number of shards.
+func (s *Store) loadScripts(ctx context.Context) error {
 	mine := fmt.Sprintf(layout, s.cfg.Shards)
 	var there *redis.StringCmd
 	s.roundTrips.Add(1)
@@ -50,7 +50,7 @@ type scriptCall struct {
 func (c *scriptCall) queue(ctx context.Context, pipe redis.Pipeliner) {
 	words := make([]any, 0, 3+len(c.keys)+len(c.args))
 	words = append(words, "evalsha", c.script.SHA1, len(c.keys))
-	// The client takes strings by reference as well, which spares an allocation each.
+	// The client accepts pointers to strings, which saves an allocation for each.
 	for i := range c.keys {
 		words = append(words, &c.keys[i])
 	}
@@ -60,9 +60,9 @@ func (c *scriptCall) queue(ctx context.Context, pipe redis.Pipeliner) {
 	c.cmd = pipe.Do(ctx, words...)
 }
 
-// run sends the calls in one round trip. Those that the server did not run
-// because it does not know the script, and only those, are sent once more
-// after it was given the scripts. Each call's outcome is in its cmd.
+// run sends the calls in one round trip. If the server lacks a script, run loads the
+// scripts and repeats only the calls that the server did not run. The outcome of each
+// call is in its cmd.
 func (s *Store) run(ctx context.Context, calls []*scriptCall) {
 	if len(calls) == 0 {
 		return
@@ -77,7 +77,7 @@ func (s *Store) run(ctx context.Context, calls []*scriptCall) {
 	if len(unknown) == 0 {
 		return
 	}
-	if err := s.equip(ctx); err != nil {
+	if err := s.loadScripts(ctx); err != nil {
 		for _, call := range unknown {
 			call.cmd.SetErr(err)
 		}
@@ -92,5 +92,5 @@ func (s *Store) send(ctx context.Context, calls []*scriptCall) {
 		call.queue(ctx, pipe)
 	}
 	s.roundTrips.Add(1)
-	_, _ = pipe.Exec(ctx) // each command holds its own error, also of a lost connection
+	_, _ = pipe.Exec(ctx) // each command holds its error, also that of a lost connection
 }

@@ -11,23 +11,23 @@ import (
 	"sagabench/store"
 )
 
-// unreadable stands for a setting that the server does not let us read, as
-// managed ones do not.
+// unreadable is the value of a setting that the server refuses to show, as managed
+// servers do.
 const unreadable = "unreadable"
 
 // Retention implements store.Store.
 func (s *Store) Retention() time.Duration { return s.cfg.Retention }
 
-// Settings implements store.Store. Where CONFIG is refused it goes by what INFO
-// says, and takes the lower class.
+// Settings implements store.Store. If the server refuses CONFIG, it uses INFO and
+// returns the lower class.
 func (s *Store) Settings(ctx context.Context) (store.Settings, error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return store.Settings{}, err
 	}
 	defer s.calls.RUnlock()
 	text, err := s.client.Info(ctx).Result()
 	if err != nil {
-		return store.Settings{}, s.failure(ctx, "settings", err)
+		return store.Settings{}, s.wrapError(ctx, "settings", err)
 	}
 	info := infoFields(text)
 	values := map[string]string{
@@ -40,7 +40,7 @@ func (s *Store) Settings(ctx context.Context) (store.Settings, error) {
 		found, err := s.client.ConfigGet(ctx, name).Result()
 		switch value, known := found[name]; {
 		case err != nil && !isReply(err):
-			return store.Settings{}, s.failure(ctx, "settings", err)
+			return store.Settings{}, s.wrapError(ctx, "settings", err)
 		case err != nil:
 			values[name] = unreadable
 		case known: // older servers do not have every one
@@ -71,13 +71,13 @@ func durability(aof bool, values map[string]string) store.Durability {
 	}
 }
 
-// isReply tells the server's own refusal from a lost connection.
+// isReply reports whether err is a reply of the server, not a lost connection.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
 }
 
-// infoFields reads the answer of INFO.
+// infoFields parses the reply to INFO.
 func infoFields(text string) map[string]string {
 	fields := make(map[string]string)
 	for line := range strings.SplitSeq(text, "\r\n") {

@@ -18,24 +18,24 @@ import (
 	"sagabench/store"
 )
 
-// Config says which server to use and how.
+// Config selects the server and a place on it.
 type Config struct {
-	// URL is redis://[user:password@]host:port[/db], or rediss:// for TLS, where
-	// ?sslrootcert= is a file with the authority of the server's certificate, and
-	// sslcert and sslkey are our own.
+	// URL is redis://[user:password@]host:port[/db], or rediss:// for TLS. With TLS,
+	// ?sslrootcert= is a file with the authority of the server's certificate; sslcert
+	// and sslkey are files with the client's certificate and key.
 	URL       string
 	Prefix    string        // of every key; 1 to 32 of A-Z a-z 0-9 _ -
-	Shards    int           // due indexes, 1 to MaxShards, fixed by the first use of Prefix; 0: as they are, one if it is new
+	Shards    int           // due indexes, 1 to MaxShards, fixed by the first use of Prefix; 0: as before, or 1
 	Retention time.Duration // how long finished sagas are kept; 0: not at all
-	Timeout   time.Duration // for connecting, and for the answer to a call
-	Conns     int           // connections at most
+	Timeout   time.Duration // for connecting, and for the reply to a call
+	Conns     int           // limit of connections
 	MustExist bool          // Open fails with store.ErrAbsent if Prefix was never used
 }
 
-// MaxShards bounds Config.Shards.
+// MaxShards limits Config.Shards.
 const MaxShards = 1024
 
-// DefaultConfig is a server on this machine at the usual port.
+// DefaultConfig returns the settings for a server on this machine at the usual port.
 func DefaultConfig() Config {
 	return Config{
 		URL:       "redis://127.0.0.1:6379",
@@ -59,17 +59,18 @@ type Store struct {
 }
 
 var (
-	_ store.Store         = (*Store)(nil)
-	_ store.Wiper         = (*Store)(nil)
-	_ store.Verifier      = (*Store)(nil)
-	_ store.CounterSource = (*Store)(nil)
+	_ store.Store          = (*Store)(nil)
+	_ store.Wiper          = (*Store)(nil)
+	_ store.Dropper        = (*Store)(nil)
+	_ store.Verifier       = (*Store)(nil)
+	_ store.CounterSource  = (*Store)(nil)
+	_ store.ConnectionPool = (*Store)(nil)
 )
 
 var validPrefix = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
 
-// Open connects, loads the scripts and checks that the server will keep what it
-// is given. It refuses with store.ErrUnsafe a server that may evict keys, and a
-// prefix that was laid out with another number of shards.
+// Open connects and loads the scripts. It returns store.ErrUnsafe if the server may
+// evict keys, or if the prefix has another number of shards.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	url, files := tlsfiles.CutURL(cfg.URL)
 	options, err := redis.ParseURL(url)
@@ -97,7 +98,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	options.WriteTimeout = cfg.Timeout
 	options.PoolSize = cfg.Conns
 	options.ContextTimeoutEnabled = true
-	options.MaxRetries = -1 // see the package comment: whoever lost a reply must look first
+	options.MaxRetries = -1 // see the package comment: the caller must look first
 	options.DialerRetries = 1
 	options.Protocol = 2 // RESP3 adds a handshake and push handling, and nothing that is used here
 	options.DisableIdentity = true
@@ -119,21 +120,20 @@ func (s *Store) prepare(ctx context.Context) error {
 	if policy := infoFields(memory)["maxmemory_policy"]; policy != "noeviction" {
 		return fmt.Errorf("%w: maxmemory-policy is %s, which may drop unfinished sagas: set it to noeviction", store.ErrUnsafe, policy)
 	}
-	if err := s.layOut(ctx); err != nil {
+	if err := s.initLayout(ctx); err != nil {
 		return err
 	}
 	for shard := range s.cfg.Shards {
 		s.indexes = append(s.indexes, s.cfg.Prefix+":{"+strconv.Itoa(shard)+"}")
 	}
-	return s.equip(ctx)
+	return s.loadScripts(ctx)
 }
 
-// layout is what is written down of a prefix.
+// layout is the format of the key that records how a prefix is laid out.
 const layout = "1 shards=%d"
 
-// layOut writes down how many shards the prefix has, or reads it if that was done
-// before.
-func (s *Store) layOut(ctx context.Context) error {
+// initLayout records the number of shards of the prefix, or reads the recorded one.
+func (s *Store) initLayout(ctx context.Context) error {
 	wanted := fmt.Sprintf(layout, max(1, s.cfg.Shards))
 	if !s.cfg.MustExist {
 		if _, err := s.client.SetNX(ctx, s.layoutKey(), wanted, 0).Result(); err != nil {
@@ -170,20 +170,18 @@ func (s *Store) Close() error {
 	return s.client.Close()
 }
 
-// Counters implements store.CounterSource. Redis does not say how often it synced.
+// Counters implements store.CounterSource. Redis does not count its fsyncs.
 func (s *Store) Counters() store.Counters {
 	return store.Counters{RoundTrips: s.roundTrips.Load(), Fsyncs: -1}
 }
 
-// Connections is how many connections to the server the store may have at once, and for
-// how long calls have waited for one of them to come free since it was opened, all
-// added up.
-func (s *Store) Connections() (most int, waited time.Duration) {
+// Connections implements store.ConnectionPool.
+func (s *Store) Connections() (limit int, waited time.Duration) {
 	return s.cfg.Conns, time.Duration(s.client.PoolStats().WaitDurationNs)
 }
 
-// enter begins a call, which ends with calls.RUnlock.
-func (s *Store) enter(ctx context.Context) error {
+// begin starts a call. It ends with calls.RUnlock.
+func (s *Store) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -195,8 +193,9 @@ func (s *Store) enter(ctx context.Context) error {
 	return nil
 }
 
-// failure says of an error from the client what a caller can act on.
-func (s *Store) failure(ctx context.Context, doing string, err error) error {
+// wrapError adds the server, the operation, and the end of the context to an error of
+// the client.
+func (s *Store) wrapError(ctx context.Context, doing string, err error) error {
 	ended := ctx.Err()
 	// A connection's deadline, set from the context's, may pass a moment earlier.
 	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
@@ -214,15 +213,15 @@ func (s *Store) failure(ctx context.Context, doing string, err error) error {
 
 func (s *Store) layoutKey() string { return s.cfg.Prefix + ":layout" }
 
-// indexKey is the due index of a shard.
+// indexKey returns the key of a shard's due index.
 func (s *Store) indexKey(shard int) string { return s.indexes[shard] }
 
-// sagaKey is where the saga with this gid is kept, and sagaGID the way back.
+// sagaKey returns the key of a saga, and sagaGID the gid of a key.
 func (s *Store) sagaKey(gid string) string { return s.indexKey(s.shard(gid)) + ":" + gid }
 
 func sagaGID(key string) string { return key[strings.LastIndexByte(key, ':')+1:] }
 
-// shard spreads gids evenly: FNV-1a, 32 bits.
+// shard returns the shard of a gid: its FNV-1a hash of 32 bits, modulo the shards.
 func (s *Store) shard(gid string) int {
 	hash := uint32(2166136261)
 	for i := range len(gid) {
