@@ -1,25 +1,24 @@
--- change: what update, complete and reschedule begin with; not a script itself.
+-- change: functions that every script starts with; not a script itself.
 --
 -- KEYS     none of its own
 -- ARGV     a change is: expected epoch (8 bytes) and status (1), new status (1),
---          number of the first branch it marks (4, decimal), marks from there
---          on ('.' leaves one as it is), and, if a note is to be kept, a zero
---          byte and the note
--- Returns  see below
+--          number of the first branch to mark (4, decimal), marks from that branch
+--          on ('.' keeps a mark), and, to replace the note, a zero byte and the note
+-- Returns  nothing of its own
 --
--- Atomic with what follows it, for between looking at epoch, status and marks
--- and writing them nobody may claim the saga or decide otherwise.
+-- Atomic with the script that follows: nobody may claim or change the saga between
+-- the check of its epoch, status and marks and the write.
 --
--- The sagas of a group mostly read alike from their owner to the marks in
--- question. What a change makes of such a text is found out once per text, not
--- once per saga: handling strings in Lua costs more than Redis' own commands.
+-- Most sagas of a group have the same text from their owner to their marks. Scripts
+-- compute the new text once per text, not once per saga: string functions in Lua
+-- cost more than Redis' own commands.
 
--- misfit is the error to answer, before anything is written, when the numbers of
--- KEYS and ARGV do not fit together, or nil. From ARGV[arg] on, a group is the
--- number of its sagas and what is to be done, words in all, then body words per
--- saga; in KEYS it is index keys and its sagas. It stands before the locals below:
+-- checkArity returns an error if the numbers of KEYS and ARGV do not match, else
+-- nil. Scripts call it before they write. In ARGV, from ARGV[arg] on, a group has
+-- words arguments, of which the first is its number of sagas, and body arguments per
+-- saga. In KEYS it has index keys and its sagas. It precedes the locals below:
 -- capturing them would cost each call more than the counting.
-local function misfit(name, arg, words, body, index)
+local function checkArity(name, arg, words, body, index)
   local ARGV, keys = ARGV, 0
   local given = #ARGV
   repeat
@@ -39,12 +38,12 @@ local function misfit(name, arg, words, body, index)
 end
 
 local KEYS, ARGV = KEYS, ARGV -- a local is found faster than a global
--- Numbers are given to Redis as text, by format: it would print each as a float, which
+-- Numbers go to Redis as text, by format: Redis prints a number as a float, which
 -- takes longer than reading the mark.
 local call, sub, find, byte, format = redis.call, string.sub, string.find, string.byte, string.format
 
--- read takes a change text apart; known is for what it makes of the heads it meets.
-local function read(text)
+-- parse returns the parts of a change. known caches the new text by the old one.
+local function parse(text)
   local note = find(text, '\0', 15, true)
   local first, marks = sub(text, 11, 14) + 0, sub(text, 15, (note or 0) - 1)
   return {
@@ -53,15 +52,15 @@ local function read(text)
     first = first,
     marks = marks,
     note = note and sub(text, note),
-    -- the last byte to be looked at: bodies may be large
+    -- the last byte to read: bodies may be large
     upto = format('%d', 42 + first + #marks),
     known = {},
   }
 end
 
--- judge says what a change makes of a saga that reads head from its owner on:
+-- check compares a change with head, the text of a saga from its owner on. It returns
 -- a refusal code, or nil and the marks to write.
-local function judge(change, head)
+local function check(change, head)
   local first, marks = 18 + change.first, change.marks
   if sub(head, 9, 17) ~= change.expected then
     return head == '' and 4 or 3
@@ -83,8 +82,8 @@ local function judge(change, head)
   return nil, marks
 end
 
--- annotate gives a saga another note, which is the last part of its string.
-local function annotate(saga, note)
+-- setNote replaces the note, which is the last part of a saga's string.
+local function setNote(saga, note)
   local value = call('GET', saga)
   call('SET', saga, sub(value, 1, (find(value, '\0', 1, true) or 0) - 1) .. note)
 end

@@ -1,5 +1,5 @@
--- complete: ends sagas: status and last marks, out of the due index, and an
--- expiry where there was none.
+-- complete: ends sagas: sets status and last marks, removes them from the due index,
+-- and sets their expiry.
 --
 -- KEYS     per group: due index, saga, saga, ...
 -- ARGV     retention in ms (0: delete at once); then per group: number of
@@ -7,12 +7,12 @@
 -- Returns  pairs (position, 3 conflict, 4 not found or 5 no such branch) of
 --          the sagas not ended
 --
--- Atomic because a saga is either unfinished, due and without expiry, or ended,
--- not due and with one; a crash in between would lose or leak it.
+-- Atomic because an unfinished saga is due and has no expiry, and a finished saga is
+-- not due and has one. A crash in between would lose or leak the saga.
 
-local wrong = misfit('complete', 2, 2, 0, 1)
-if wrong then
-  return wrong
+local err = checkArity('complete', 2, 2, 0, 1)
+if err then
+  return err
 end
 
 local now, stamp = clock()
@@ -20,7 +20,7 @@ local retention, expiry = ARGV[1], format('%d', now + ARGV[1])
 local refused, position, key = {}, 0, 1
 for arg = 2, #ARGV, 2 do
   local index, last = KEYS[key], key + ARGV[arg]
-  local change = read(ARGV[arg + 1])
+  local change = parse(ARGV[arg + 1])
   local known, upto, ended, n = change.known, change.upto, {}, 0
   for k = key + 1, last do
     local saga = KEYS[k]
@@ -28,7 +28,7 @@ for arg = 2, #ARGV, 2 do
     local head = call('GETRANGE', saga, '26', upto)
     local new, code, marks = known[head]
     if not new then
-      code, marks = judge(change, head)
+      code, marks = check(change, head)
       new = marks and stamp .. sub(head, 1, 16) .. change.status .. sub(head, 18, 17 + change.first) .. marks
       known[head] = new
     end
@@ -41,7 +41,7 @@ for arg = 2, #ARGV, 2 do
       else
         call('SETRANGE', saga, '13', new)
         if change.note then
-          annotate(saga, change.note)
+          setNote(saga, change.note)
         end
         call('PEXPIREAT', saga, expiry)
       end

@@ -3,40 +3,39 @@
 //
 // # Layout of a saga
 //
-// A saga is one string. Its first part has fixed places, so that a script reads
-// and writes only the bytes it is about:
+// A saga is one string. The offsets of its first fields are fixed, so that a script
+// reads and writes only the bytes that it needs:
 //
-//	bytes   what
-//	0-12    when it was created, ms since 1970, decimal
-//	13-25   when its status last changed, likewise
-//	26-33   its owner, padded with blanks; only blanks when it was released
-//	34-41   its epoch, hexadecimal
-//	42      its status
-//	43-     its marks, one byte per branch, then a blank
-//	        its body
-//	        if there is a note: a zero byte and the note
+//	bytes   field
+//	0-12    time of creation, ms since 1970, decimal
+//	13-25   time of the last change of status, in the same format
+//	26-33   owner, padded with blanks; all blanks if the saga was released
+//	34-41   epoch, hexadecimal
+//	42      status
+//	43-     marks, one byte per branch, then a blank
+//	        body
+//	        with a note: a zero byte and the note
 //
-// From the owner to the marks the strings of sagas that are at the same point
-// are the same, which spares a script most of its work: see change.lua.
+// Sagas in the same state have the same text from their owner to their marks. Scripts
+// use that to do less work: see change.lua.
 //
-// A due index is a sorted set of the keys of unfinished sagas, scored by when
-// they are due, in ms since 1970 by the server's clock. It also holds [Ballast].
+// A due index is a sorted set of the keys of unfinished sagas. Their scores are the
+// due times, in ms since 1970 by the server's clock. It also holds [Ballast].
 //
 // # Calling convention
 //
-// A script takes many sagas at a time, because dispatching a script costs as
-// much as the work for a saga. They come in groups of those that are to be done
-// the same thing to: in KEYS a group is its due index, if the script touches one,
-// followed by its sagas; in ARGV the number of its sagas followed by what is to
-// be done. All keys of a call must be on one node, and on a cluster in one slot,
-// which the hash tag of the keys sees to with one shard per call.
+// A script takes many sagas per call, because dispatching a script costs as much as
+// the work for one saga. Sagas are grouped by identical change. In KEYS, a group is its
+// due index, if the script uses one, and its sagas. In ARGV, it is the number of its
+// sagas and the change. All keys of a call must be on one node. On a cluster they must
+// be in one slot: the hash tag of the keys does that with one shard per call.
 //
-// Numbers of KEYS and ARGV that do not fit together are answered with an error that
-// names the script and what is wrong, before anything is written.
+// If the numbers of KEYS and ARGV do not match, the script returns an error that names
+// the script and the numbers, and writes nothing.
 //
-// The answer lists only the sagas that were refused, as pairs: which one, counted
-// from 1 over the whole call, and one of the Refused codes. An empty answer
-// means that all were done.
+// The reply lists only the refused sagas, as pairs: the position of the saga, counted
+// from 1 over the whole call, and a Refused code. An empty reply means that all changes
+// were made.
 package lua
 
 import (
@@ -47,16 +46,16 @@ import (
 	"io/fs"
 )
 
-// Codes in a script's answer.
+// Codes in a script's reply.
 const (
 	RefusedExists    = 1 // the gid has another body
 	RefusedDuplicate = 2 // the gid has this body
-	RefusedConflict  = 3 // other epoch or status than expected, or a mark set otherwise
+	RefusedConflict  = 3 // epoch or status differ from those expected, or a mark has another value
 	RefusedNotFound  = 4 // no such saga
 	RefusedBranch    = 5 // the saga has fewer branches
 )
 
-// Places in the string of a saga, from 0; see the package comment.
+// Offsets in the string of a saga; see the package comment.
 const (
 	AtUpdated = 13
 	AtOwner   = 26
@@ -65,25 +64,25 @@ const (
 	AtMarks   = 43
 )
 
-// Ballast is a member of every due index that is no saga, with a score, +inf, at
-// which it is never due. As long as a sorted set has at most 128 members of at
-// most 64 bytes each, Redis keeps it as a list, which it searches from its start,
-// twice to add a member and once to remove one. A longer member makes it a skip
-// list for good. Without it the scripts do the same and cost more.
+// Ballast is a member of every due index that is no saga. Its score +inf is never due.
+// Redis stores a sorted set as a list while it has at most 128 members of at most 64
+// bytes each. It searches that list from the start, twice to add a member and once to
+// remove one. A longer member makes it a skip list for good. The scripts work without
+// the ballast, at a higher cost.
 const Ballast = "no saga: a member this long makes Redis keep the index as a skip list"
 
-// Untouched in a patch of marks leaves the mark in its place as it is.
+// Untouched is the byte of a change's marks that keeps a mark.
 const Untouched = '.'
 
-// MaxSagas bounds the sagas of one call: a script hands their due times to one
+// MaxSagas limits the sagas of one call: a script passes their due times to one
 // command, and Lua's stack holds 8,000 values.
 const MaxSagas = 2000
 
 // Script is one operation.
 type Script struct {
 	Name   string // of its file, without .lua
-	Source string
-	SHA1   string // by which EVALSHA calls it
+	Source string // with change.lua in front
+	SHA1   string // for EVALSHA
 }
 
 //go:embed *.lua
@@ -98,12 +97,11 @@ var (
 	Claim      = read("claim")
 )
 
-// All lists every script, for loading.
+// All returns every script.
 func All() []Script { return []Script{Save, Update, Complete, Reschedule, Claim} }
 
-// ReadDir reads the operations, in the order of All, from a directory of .lua files
-// like this package's own: those of another version, to be compared with it. The
-// error names the file that is missing.
+// ReadDir reads another version of the scripts of All, in that order, from a directory
+// of .lua files. The error names a file that is missing.
 func ReadDir(dir fs.FS) ([]Script, error) {
 	var scripts []Script
 	for _, s := range All() {
@@ -116,11 +114,10 @@ func ReadDir(dir fs.FS) ([]Script, error) {
 	return scripts, nil
 }
 
-// readFrom puts the common beginning, change.lua, in front of a script: Redis has
-// no way for one script to use another.
+// readFrom puts change.lua in front of a script: a Redis script cannot load another.
 func readFrom(dir fs.FS, name string) (Script, error) {
 	source := ""
-	for _, part := range []string{common, name} {
+	for _, part := range []string{"change", name} {
 		text, err := fs.ReadFile(dir, part+".lua")
 		if err != nil {
 			return Script{}, fmt.Errorf("lua: read script %s: %w", name, err)
@@ -130,9 +127,6 @@ func readFrom(dir fs.FS, name string) (Script, error) {
 	sum := sha1.Sum([]byte(source))
 	return Script{Name: name, Source: source, SHA1: hex.EncodeToString(sum[:])}, nil
 }
-
-// common names what every script begins with.
-const common = "change"
 
 func read(name string) Script {
 	script, err := readFrom(files, name)

@@ -1,16 +1,16 @@
--- save: puts new sagas into the store and makes them due.
+-- save: creates sagas and adds them to the due index.
 --
 -- KEYS     per group: due index, saga, saga, ...
 -- ARGV     per group: number of sagas, ms until they are due; then per saga its
 --          string from the owner on
 -- Returns  pairs (position, 1 exists or 2 duplicate) of the sagas not saved
 --
--- Atomic because a saga without its entry in the due index would never be
--- recovered, and because two creators of one gid must see each other.
+-- Atomic because a saga that is not in the due index is never recovered, and because
+-- two clients that create one gid must see each other.
 
-local wrong = misfit('save', 1, 2, 1, 1)
-if wrong then
-  return wrong
+local err = checkArity('save', 1, 2, 1, 1)
+if err then
+  return err
 end
 
 local now, stamp = clock()
@@ -34,11 +34,10 @@ while key <= #KEYS do
       entries[n + 1], entries[n + 2] = due, saga
       n = n + 2
     else
-      -- What is there may be no saga at all: an error would take with it what the
-      -- call has saved so far.
-      local there = redis.pcall('GET', saga)
+      -- The key may hold no string: an error would end the call after a part of it.
+      local existing = redis.pcall('GET', saga)
       refused[#refused + 1] = position
-      refused[#refused + 1] = type(there) == 'string' and body(there, 44) == body(ARGV[arg], 18) and 2 or 1
+      refused[#refused + 1] = type(existing) == 'string' and body(existing, 44) == body(ARGV[arg], 18) and 2 or 1
     end
     arg = arg + 1
   end

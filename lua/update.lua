@@ -1,21 +1,21 @@
--- update: sets marks of unfinished sagas, and nothing else.
+-- update: sets marks of unfinished sagas.
 --
 -- KEYS     per group: saga, saga, ...
--- ARGV     per group: number of sagas, a change (see change.lua) without another
---          status or a note
+-- ARGV     per group: number of sagas, a change (see change.lua) with the same
+--          status and no note
 -- Returns  pairs (position, 3 conflict, 4 not found or 5 no such branch) of
 --          the sagas not changed
 --
--- Atomic because nobody may claim the saga between the look and the write.
+-- Atomic because nobody may claim the saga between the check and the write.
 
-local wrong = misfit('update', 1, 2, 0, 0)
-if wrong then
-  return wrong
+local err = checkArity('update', 1, 2, 0, 0)
+if err then
+  return err
 end
 
 local refused, last = {}, 0
 for arg = 1, #ARGV, 2 do
-  local change = read(ARGV[arg + 1])
+  local change = parse(ARGV[arg + 1])
   local known, upto, place = change.known, change.upto, format('%d', 43 + change.first)
   local from = last + 1
   last = last + ARGV[arg]
@@ -23,7 +23,7 @@ for arg = 1, #ARGV, 2 do
     local head = call('GETRANGE', KEYS[k], '26', upto)
     local marks, code = known[head]
     if not marks then
-      code, marks = judge(change, head)
+      code, marks = check(change, head)
       known[head] = marks
     end
     if marks then
