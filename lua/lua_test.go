@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 )
 
 var update = flag.Bool("update", false, "write the golden file")
@@ -68,8 +69,8 @@ func TestScripts_RefuseWrongNumbers(t *testing.T) {
 	)
 	list := func(words ...string) []string { return words }
 	var clients []*redis.Client
-	for _, binary := range lab.RedisBinaries() {
-		server := lab.TestRedis(t, lab.RedisConfig{Binary: binary})
+	for _, binary := range lab.Redis.Binaries() {
+		server := labtest.Start(t, lab.Redis, lab.Config{Binary: binary})
 		client := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: server.Password()})
 		t.Cleanup(func() { client.Close() })
 		clients = append(clients, client)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/saga"
 	"sagabench/store"
 	"sagabench/store/pebblestore"
@@ -33,7 +34,7 @@ func BenchmarkDrain(b *testing.B) {
 	})
 	b.Run("redis", func(b *testing.B) {
 		cfg := redisstore.DefaultConfig()
-		cfg.URL, cfg.Prefix = lab.TestRedis(b, lab.RedisConfig{}).URL(), "drain-"+rand.Text()[:8]
+		cfg.URL, cfg.Prefix = labtest.Start(b, lab.Redis, lab.Config{}).URL(), "drain-"+rand.Text()[:8]
 		s, err := redisstore.Open(b.Context(), cfg)
 		require.NoError(b, err)
 		defer s.Close()

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/saga"
 	"sagabench/store"
 )
@@ -147,7 +148,7 @@ func TestFaults_StoreIsAwayForAWhile_SagasWait(t *testing.T) {
 // file that is synced before every answer nothing that was acknowledged is lost.
 func TestFaults_RedisKilled_LosesNothing(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}})
+	server := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}})
 	s := redisOpener(t, server, time.Hour)()
 	cfg := patient()
 	cfg.Lease, cfg.RequestTimeout = time.Second, 300*time.Millisecond

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/saga"
 	"sagabench/store"
 	"sagabench/store/memstore"
@@ -24,7 +25,7 @@ import (
 // That the saga is gone then is not its success.
 func TestRun_RedisLosesTheSaga_IsNotSuccess(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{})
+	server := labtest.Start(t, lab.Redis, lab.Config{})
 	all := blocking(store.Action(1))
 	cfg := patient()
 	c := start(t, redisOpener(t, server, time.Hour)(), all, cfg)
@@ -322,7 +323,7 @@ func TestRun_StoreLosesMarksOfASagaThatHasEnded_IsOver(t *testing.T) {
 // Redis has a snapshot from before the abort on disk, and crashes.
 func TestRun_RedisLosesTheAbort_GoesOnCompensating(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{})
+	server := labtest.Start(t, lab.Redis, lab.Config{})
 	all := blocking(store.Action(1), store.Compensation(1))
 	waits := all.answer
 	all.answer = func(ctx context.Context, c saga.Call) (saga.Outcome, string) {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/store"
@@ -241,7 +242,7 @@ func TestRecovery_BoundsTheBodiesUnderWay(t *testing.T) {
 func TestRecovery_OfManyLargeSagas_EndsThem(t *testing.T) {
 	t.Parallel()
 	const sagas, size = 12, 2 << 20
-	server := lab.TestRedis(t, lab.RedisConfig{})
+	server := labtest.Start(t, lab.Redis, lab.Config{})
 	slow := redisstore.DefaultConfig()
 	slow.URL, slow.Timeout = server.URL(), time.Second
 	s, err := redisstore.Open(t.Context(), slow)
@@ -340,7 +341,7 @@ func TestRecovery_UnreadableSaga_IsSetAside(t *testing.T) {
 // told.
 func TestRun_RecordSpoilt_IsLeft(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{})
+	server := labtest.Start(t, lab.Redis, lab.Config{})
 	s := redisOpener(t, server, time.Hour)()
 	branches := blocking(store.Action(0))
 	c := start(t, s, branches, patient())

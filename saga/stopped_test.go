@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/saga"
 	"sagabench/store"
 )
@@ -26,9 +27,9 @@ import (
 func TestCoordinator_StoppedPastItsLease(t *testing.T) {
 	t.Parallel()
 	pairs := []*pair{
-		{name: "redis", url: lab.TestRedis(t, lab.RedisConfig{}).URL(), stops: 100},
-		{name: "mysql", url: lab.TestMySQL(t, lab.MySQLConfig{Settings: map[string]string{"innodb_flush_method": "nosync"}}).URL(), stops: 50},
-		{name: "postgres", url: lab.TestPostgres(t, lab.PostgresConfig{Settings: map[string]string{"fsync": "off"}}).URL(), stops: 50},
+		{name: "redis", url: labtest.Start(t, lab.Redis, lab.Config{}).URL(), stops: 100},
+		{name: "mysql", url: labtest.Start(t, lab.MySQL, lab.Config{Settings: map[string]string{"innodb_flush_method": "nosync"}}).URL(), stops: 50},
+		{name: "postgres", url: labtest.Start(t, lab.Postgres, lab.Config{Settings: map[string]string{"fsync": "off"}}).URL(), stops: 50},
 	}
 	for _, p := range pairs {
 		p.start(t)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/saga"
 	"sagabench/store"
 	"sagabench/store/pebblestore"
@@ -46,7 +47,7 @@ func onStores(t *testing.T, retention time.Duration, test func(t *testing.T, ope
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		test(t, redisOpener(t, lab.TestRedis(t, lab.RedisConfig{}), retention))
+		test(t, redisOpener(t, labtest.Start(t, lab.Redis, lab.Config{}), retention))
 	})
 }
 

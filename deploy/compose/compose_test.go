@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 )
 
 // load reads the only service of the file, and the names of its volumes.
@@ -63,7 +64,7 @@ func TestRedis_SettingsAreAcceptedByAServer(t *testing.T) {
 	t.Parallel()
 	service, _ := load(t)
 	want := settings(t, service)
-	server := lab.TestRedis(t, lab.RedisConfig{Settings: want})
+	server := labtest.Start(t, lab.Redis, lab.Config{Settings: want})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: server.Password()})
 	defer client.Close()
 	for name, value := range want {

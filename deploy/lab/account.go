@@ -11,38 +11,30 @@ import (
 	"strings"
 )
 
-// The accounts that servers run as when root starts them: those that the servers'
-// own packages make. Not nobody, which others may run as.
-const (
-	redisAccount    = "redis"
-	mysqlAccount    = "mysql"
-	postgresAccount = "postgres"
-)
-
-// unprivileged returns account if we are root, and otherwise "", which is our own.
-func unprivileged(account string) (string, error) {
+// serverAccount returns account if we are root, and otherwise "", our own. Servers do
+// not run as nobody: other programs do.
+func serverAccount(account string) (string, error) {
 	if os.Geteuid() != 0 {
 		return "", nil
 	}
 	if _, err := user.Lookup(account); err != nil {
-		return "", fmt.Errorf("no server is run as root, and there is no account %s: "+
+		return "", fmt.Errorf("the lab does not run servers as root, and there is no account %s: "+
 			"install the server's package, or make one (useradd --system %[1]s)", account)
 	}
 	return account, nil
 }
 
-// newPassword makes a password of a server. Its characters need no escaping in a
-// URL, in SQL or in a configuration file.
+// newPassword draws a password without characters that URLs, SQL or configuration files
+// escape.
 func newPassword() string { return rand.Text() }
 
-// secretFile is where the password of a server in dir is kept: beside dir, for
-// inside of it the server's account decides what a name leads to.
+// secretFile returns the file of the password of a server in dir. It is beside dir: in
+// dir, the server's account could plant a link.
 func secretFile(dir string) string { return dir + ".secret" }
 
-// writeSecret writes the secret file of a server in dir, which only account may
-// read; "" is our own.
-func writeSecret(dir, account, content string) error {
-	path := secretFile(dir)
+// writeSecret writes the secret file, which only the server's account may read.
+func writeSecret(s *Server, content string) error {
+	path := secretFile(s.dir)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -50,8 +42,8 @@ func writeSecret(dir, account, content string) error {
 	if err != nil {
 		return err
 	}
-	if account != "" {
-		err = giveTo(account, path)
+	if s.account != "" {
+		err = changeOwner(s.account, path)
 	}
 	if err == nil {
 		_, err = file.WriteString(content)
@@ -59,18 +51,17 @@ func writeSecret(dir, account, content string) error {
 	return errors.Join(err, file.Close())
 }
 
-// passedOn are the variables that a process under another account inherits. The
-// others may hold secrets, and that account can read them in /proc.
-var passedOn = []string{"PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH"}
+// inherited are the variables that a process of another account inherits. Others may
+// hold secrets, which that account can read in /proc.
+var inherited = []string{"PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH"}
 
-// environment returns the environment of a process that runs as account; with "" it
-// is the whole of ours.
+// environment returns the environment of a process of the account; for "", all of ours.
 func environment(account string) []string {
 	if account == "" {
 		return os.Environ()
 	}
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		return !slices.Contains(passedOn, name)
+		return !slices.Contains(inherited, name)
 	})
 }

@@ -1,28 +1,25 @@
-// Package lab starts and stops real servers for tests and benchmarks (Redis,
-// MariaDB or MySQL, PostgreSQL): from the binaries on PATH or where their packages
-// put them, on free ports of the loopback interface, in temporary directories.
+// Package lab starts and stops real servers for tests and benchmarks (Redis, MariaDB or
+// MySQL, PostgreSQL): installed binaries, free ports of the loopback interface,
+// temporary directories.
 //
 // What it guarantees:
 //
-//   - A server that Start… returned answers: it was asked over the port that
-//     Addr names, and it was this server that answered.
-//   - A server that did not start leaves nothing behind, and the error holds
-//     its last words.
-//   - Unless its settings say otherwise, a server lets nobody in without a random
-//     password, which is in no argument, environment or log. Root runs it as the
-//     account of its package, without capabilities; only that account can read
-//     its files.
-//   - No server outlives the process that started it, not even when that one is
-//     killed with SIGKILL. Its temporary directory may; the next lab on the
-//     same host sweeps it.
+//   - A server that [Kind.Start] returned answers at Addr, and is the one that was
+//     started.
+//   - A server that did not start leaves nothing behind. The error holds the end of its
+//     log.
+//   - Unless its settings say otherwise, a server requires a random password, which is
+//     in no argument, environment or log. Root runs it as the account of its package,
+//     without capabilities. Only that account can read its files.
+//   - No server outlives the process that started it, even if that one is killed with
+//     SIGKILL. Its temporary directory may: the next lab on the host removes it.
 //
-// [Server] is the same for every kind of server; a kind, such as Redis,
-// contributes its command line and its own way of saying that it is ready.
-// Below it, [StartProcess] runs any program under the same rules.
+// [Kind] describes one kind of server. To add one, write its Kind and its engine in a
+// file of its own (postgres.go is an example) and list it in [Kinds]. [Server] is the
+// same for all kinds. [StartProcess] runs any program under the same rules.
 //
-// For tests of what a slow disk and a crash do, [Server.SlowSync] delays the syncs
-// of a server, and [Server.Kill] ends it as a crash would.
+// To test crashes and slow disks, [Server.Kill] ends a server like a crash, and
+// [Server.SlowSync] delays its syncs.
 //
-// Installing the binaries is left to the user (make deps); [ErrNotInstalled]
-// says how. The content of a server is its client's affair.
+// Installing the binaries is left to the user (make deps); [ErrNotInstalled] says how.
 package lab

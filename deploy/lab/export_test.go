@@ -1,7 +1,6 @@
 package lab
 
-// Places and LookServer give tests outside the package what finds the servers.
 var (
-	Places     = places
-	LookServer = lookServer
+	ServerDirs = serverDirs
+	FindServer = findServer
 )

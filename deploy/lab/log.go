@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -15,8 +16,8 @@ type tail struct {
 
 const tailBytes = 16 << 10
 
-// tee returns a writer that feeds the tail and, unless it is nil, w. All
-// writers of one tail take turns, so they may share a w.
+// tee returns a writer to the tail and, unless it is nil, to w. Writers of one tail
+// exclude each other, so they may share w.
 func (t *tail) tee(w io.Writer) io.Writer { return teeWriter{t, w} }
 
 type teeWriter struct {
@@ -43,7 +44,7 @@ func (t *tail) String() string {
 	return string(t.buf)
 }
 
-// startError is why a process did not become ready, and what it wrote.
+// startError says why a process did not become ready, and has the end of its log.
 type startError struct {
 	name string
 	log  string
@@ -51,16 +52,12 @@ type startError struct {
 }
 
 func (e *startError) Error() string {
-	said := lastLines(e.log, 5)
-	if said == "" {
-		said = "nothing"
-	}
-	return fmt.Sprintf("start %s: %v; it said: %s", e.name, e.err, said)
+	return fmt.Sprintf("start %s: %v; its log ends with: %s", e.name, e.err, cmp.Or(lastLines(e.log, 5), "nothing"))
 }
 
 func (e *startError) Unwrap() error { return e.err }
 
-// lastLines puts the last n lines of log that are not blank into one line.
+// lastLines joins the last n lines of log that are not blank.
 func lastLines(log string, n int) string {
 	var lines []string
 	for line := range strings.Lines(log) {

@@ -15,9 +15,9 @@ import (
 	"sagabench/deploy/lab"
 )
 
-// childVariable makes this test binary start a server of the kind that it names,
-// with the binary that follows the name, tell where it is, and wait for the end
-// that a LeavesNoOrphan test has in store for it.
+// childVariable makes this test binary start a server of the kind that it names, with
+// the binary that follows the name, print its process and directory, and wait until a
+// LeavesNoOrphan test kills it.
 const childVariable = "SAGABENCH_LAB_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 		fmt.Println(reach(name, addr, dir, pid))
 		os.Exit(0)
 	} else if kind != "" {
-		server, err := startKind(kind)
+		name, binary, _ := strings.Cut(kind, " ")
+		server, err := lab.Kinds[name].Start(context.Background(), lab.Config{Binary: binary})
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)
@@ -38,19 +39,4 @@ func TestMain(m *testing.M) {
 	}
 	_ = mysql.SetLogger(&mysql.NopLogger{}) // which reports each connection that a killed server cut
 	goleak.VerifyTestMain(m)
-}
-
-func startKind(kind string) (*lab.Server, error) {
-	ctx := context.Background()
-	kind, binary, _ := strings.Cut(kind, " ")
-	switch kind {
-	case "redis":
-		return lab.StartRedis(ctx, lab.RedisConfig{Binary: binary})
-	case "mysql":
-		return lab.StartMySQL(ctx, lab.MySQLConfig{Binary: binary})
-	case "postgres":
-		return lab.StartPostgres(ctx, lab.PostgresConfig{Binary: binary})
-	default:
-		return nil, fmt.Errorf("no kind of server is called %q", kind)
-	}
 }

@@ -9,58 +9,55 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"sync/atomic"
 	"syscall"
 	"time"
 )
 
-// ProcessConfig says what to run and how to tell that it runs.
+// ProcessConfig says what to run and how to see that it is ready.
 type ProcessConfig struct {
 	Path   string
 	Args   []string  // without the program's name
-	Env    []string  // KEY=value; nil: ours, and without what may be secret as another User
+	Env    []string  // KEY=value; nil: ours, for another User without what may be secret
 	Dir    string    // working directory; empty: ours
 	User   string    // account to run as, which only root may choose; empty: ours
 	Stdin  io.Reader // nil: empty
-	Stdout io.Writer // nil: kept for Log only
-	Stderr io.Writer // nil: kept for Log only; may be the same as Stdout
+	Stdout io.Writer // also gets the standard output; may be nil
+	Stderr io.Writer // also gets the standard error; may be nil, or the same as Stdout
 
-	// StopSignal is what Stop asks with; 0: SIGTERM.
-	StopSignal syscall.Signal
+	StopSignal syscall.Signal // what Stop sends; 0: SIGTERM
 
-	// Ready is asked again and again until it returns nil, the process ends or
-	// the context does. Nil: the process is ready once it was started.
+	// Ready is called again and again until it returns nil, the process ends or the
+	// context does. If it is nil, the process is ready at once.
 	Ready func(ctx context.Context, p *Process) error
 }
 
-// Process is a running child. Its methods may be called from many goroutines.
+// Process is a running child. Its methods may be called concurrently.
 type Process struct {
 	name       string
 	cmd        *exec.Cmd
 	stopSignal syscall.Signal
 	log        tail
 	done       chan struct{}
-	err        error // how it ended; read only once done is closed
+	err        error // how it ended; valid when done is closed
 
 	killed atomic.Bool // by Kill
 }
 
-// readyPause is how long to wait between two questions whether a process is
-// ready. Redis takes about 10 ms to start.
-const readyPause = 2 * time.Millisecond
+const (
+	// readyPause is the time between two calls of Ready. Redis starts in about 10 ms.
+	readyPause = 2 * time.Millisecond
+	// outputDelay bounds the wait for output after the end of a process whose own
+	// children hold the output open.
+	outputDelay = time.Second
+)
 
-// outputDelay bounds the wait for output that a grandchild holds open after the
-// process has ended.
-const outputDelay = time.Second
-
-// StartProcess runs a program and waits until it is ready; give ctx a deadline.
-// It bounds the start only: the process then runs until it ends by itself, is
-// stopped, or this process ends. When it does not become ready it is killed,
-// and the error holds the end of what it wrote.
+// StartProcess runs a program and waits until it is ready. ctx bounds the start only:
+// the process runs until it ends, is stopped, or this process ends. If it does not
+// become ready, StartProcess kills it, and the error holds the end of its log.
 //
-// The child is the leader of a process group of its own, so that a Ctrl-C in
-// the terminal reaches only us and we stop our children in the order we need.
+// The child leads a process group of its own. A Ctrl-C in the terminal does not reach
+// it, so that we can stop our children in order.
 func StartProcess(ctx context.Context, cfg ProcessConfig) (*Process, error) {
 	p := &Process{
 		name:       filepath.Base(cfg.Path),
@@ -77,14 +74,7 @@ func StartProcess(ctx context.Context, cfg ProcessConfig) (*Process, error) {
 	p.cmd.Stdout = p.log.tee(cfg.Stdout)
 	p.cmd.Stderr = p.log.tee(cfg.Stderr)
 	p.cmd.WaitDelay = outputDelay
-	var err error
-	if p.cmd.SysProcAttr, err = childAttributes(cfg.User); err != nil {
-		return nil, fmt.Errorf("start %s: %w", p.name, err)
-	}
-
-	started := make(chan error)
-	go p.run(started)
-	if err := <-started; err != nil {
+	if err := p.start(cfg.User); err != nil {
 		if cfg.User != "" && errors.Is(err, os.ErrPermission) {
 			err = fmt.Errorf("the account %s must be able to run %s and to enter %s: %w", cfg.User, cfg.Path, cmp.Or(cfg.Dir, "."), err)
 		}
@@ -100,8 +90,30 @@ func StartProcess(ctx context.Context, cfg ProcessConfig) (*Process, error) {
 	return p, nil
 }
 
-// runProcess runs a program to its end, killing it when the context ends first.
-// The error holds the end of what the program wrote.
+// start starts the process and the watchdog that kills it when we end.
+func (p *Process) start(account string) (err error) {
+	if p.cmd.SysProcAttr, err = childAttributes(account); err != nil {
+		return err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	release, err := guard(p.cmd.Process.Pid)
+	if err != nil {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+		return err
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		release()
+		close(p.done)
+	}()
+	return nil
+}
+
+// runProcess runs a program to its end, or kills it when the context ends. The error
+// holds the end of its log.
 func runProcess(ctx context.Context, cfg ProcessConfig) error {
 	p, err := StartProcess(ctx, cfg)
 	if err != nil {
@@ -118,32 +130,6 @@ func runProcess(ctx context.Context, cfg ProcessConfig) error {
 		return &startError{name: p.name, log: p.Log(), err: err}
 	}
 	return nil
-}
-
-// run starts the process and waits for its end on one and the same thread. On
-// Linux the kernel kills the child when the thread that forked it exits, not
-// when the process does. A thread that the Go runtime hands from goroutine to
-// goroutine exits when one of them ends while locked to it, so this one has to
-// be ours alone until the child is gone. It costs nothing: waiting for a child
-// occupies a thread anyway.
-func (p *Process) run(started chan<- error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if err := p.cmd.Start(); err != nil {
-		started <- err
-		return
-	}
-	release, err := guard(p.cmd.Process.Pid)
-	if err != nil {
-		_ = p.cmd.Process.Kill()
-		_ = p.cmd.Wait()
-		started <- err
-		return
-	}
-	started <- nil
-	p.err = p.cmd.Wait()
-	release()
-	close(p.done)
 }
 
 func (p *Process) waitReady(ctx context.Context, ready func(context.Context, *Process) error) error {
@@ -164,39 +150,43 @@ func (p *Process) waitReady(ctx context.Context, ready func(context.Context, *Pr
 	}
 }
 
-// PID is the process's id; it stays after the end.
+// PID returns the id of the process, also after its end.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Log is the end of what the process wrote to its standard output and error,
-// some kilobytes.
+// Log returns the last 16 KiB of the standard output and error.
 func (p *Process) Log() string { return p.log.String() }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Wait blocks until the process has ended and says how: nil after exit status
-// 0, otherwise an *exec.ExitError.
+// Wait waits for the end of the process. It returns nil after exit status 0, and
+// otherwise an *exec.ExitError.
 func (p *Process) Wait() error {
 	<-p.done
 	return p.err
 }
 
-// Signal sends sig to the process alone, not to its children. Once it has
-// ended the error is os.ErrProcessDone.
+// Signal sends sig to the process, but not to its children. It returns
+// os.ErrProcessDone if the process has ended.
 func (p *Process) Signal(sig os.Signal) error { return p.cmd.Process.Signal(sig) }
 
-// Stop asks the process to end, kills it when it has not after grace, and returns
-// once it is gone. It returns nil when the process ended with status 0, by the
-// very signal that asked or by an earlier Kill; otherwise how it ended.
-func (p *Process) Stop(grace time.Duration) error {
-	asked := p.Signal(p.stopSignal)
-	if asked != nil && !errors.Is(asked, os.ErrProcessDone) {
-		p.Kill() // no such signal here, as on Windows
+// Stop sends the stop signal, kills the process if it has not ended after the timeout,
+// and returns when it is gone. It returns nil if the process ended with status 0, by the
+// stop signal or by an earlier Kill, and otherwise how it ended.
+func (p *Process) Stop(timeout time.Duration) error {
+	if err := p.Signal(p.stopSignal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.Kill() // Windows has no such signal
 		return nil
 	}
-	if !p.endsWithin(grace) {
-		p.Kill()
-		return fmt.Errorf("%s did not stop within %v and was killed", p.name, grace)
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-timer.C:
+		if p.isRunning() {
+			p.Kill()
+			return fmt.Errorf("%s did not stop within %v and was killed", p.name, timeout)
+		}
 	}
 	if p.err == nil || p.killed.Load() || endedBy(p.cmd.ProcessState, p.stopSignal) {
 		return nil
@@ -204,36 +194,26 @@ func (p *Process) Stop(grace time.Duration) error {
 	return p.ended()
 }
 
-func (p *Process) endsWithin(grace time.Duration) bool {
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case <-p.done:
-		return true
-	case <-timer.C:
-	}
-	select {
-	case <-p.done: // both had happened
-		return true
-	default:
-		return false
-	}
-}
-
-// Kill ends the process, its group and, on Linux, its other children at once
-// (SIGKILL) and returns when the process is gone.
+// Kill ends the process, its group and, on Linux, its other children with SIGKILL, and
+// returns when the process is gone.
 func (p *Process) Kill() {
-	select {
-	case <-p.done:
-		return
-	default:
+	if p.isRunning() {
+		p.killed.Store(true)
+		killGroup(p.cmd.Process)
+		<-p.done
 	}
-	p.killed.Store(true)
-	killGroup(p.cmd.Process)
-	<-p.done
 }
 
-// ended describes an end that nobody asked for.
+func (p *Process) isRunning() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// ended describes an unexpected end.
 func (p *Process) ended() error {
 	if p.err == nil {
 		return fmt.Errorf("%s ended: exit status 0", p.name)

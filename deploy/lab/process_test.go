@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 )
 
 func shell(script string) lab.ProcessConfig {
@@ -59,7 +60,7 @@ func TestStartRedis_LeavesNoOrphan_WhenItsStarterIsKilled(t *testing.T) {
 
 	child.Kill()
 	requireGone(t, pid)
-	require.NoError(t, lab.TestRedis(t, lab.RedisConfig{}).Stop())
+	require.NoError(t, labtest.Start(t, lab.Redis, lab.Config{}).Stop())
 	require.NoDirExists(t, dir, "the next lab should sweep it")
 }
 
@@ -105,7 +106,7 @@ func TestStartProcess_ReportsAnEarlyEnd(t *testing.T) {
 	cfg := shell("echo reason >&2; exit 3")
 	cfg.Ready = said("never")
 	_, err := lab.StartProcess(t.Context(), cfg)
-	require.EqualError(t, err, "start sh: sh ended: exit status 3; it said: reason")
+	require.EqualError(t, err, "start sh: sh ended: exit status 3; its log ends with: reason")
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
 }

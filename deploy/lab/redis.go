@@ -1,61 +1,29 @@
 package lab
 
 import (
-	"cmp"
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/url"
 	"slices"
 	"strings"
 )
 
-// RedisConfig says which Redis to start, and how.
-type RedisConfig struct {
-	Binary string // name on PATH or path; empty: redis-server
-
-	// Settings are the lines of a redis.conf: "appendonly": "yes". They add to
-	// and override the defaults: one port of the loopback interface, nothing
-	// kept on disk, a random password. A value of several lines makes several
-	// directives of one name; an empty value is Redis' "". The value of
-	// requirepass is the password itself, without quotes.
-	Settings map[string]string
-
-	// Dir is where Redis keeps its files; it is made when it does not exist.
-	// Empty: a temporary directory that Stop removes.
-	Dir string
-
-	// SlowSync lets Server.SlowSync delay the server's syncs. It takes Linux and a
-	// C compiler.
-	SlowSync bool
+// Redis is the kind of Redis servers. They keep nothing on disk unless their settings
+// say so.
+var Redis = &Kind{
+	name: "Redis", binaries: "redis-server", debian: "redis-server", homebrew: "redis",
+	account: "redis", listenSetting: "bind", binariesVariable: "LAB_REDIS_SERVERS",
+	engine: func(context.Context, string) (engine, error) { return redisEngine{}, nil },
 }
 
-// RedisServersVariable names the environment variable that lists further Redis
-// binaries for RedisBinaries, separated as in PATH.
-const RedisServersVariable = "LAB_REDIS_SERVERS"
+type redisEngine struct{}
 
-const redisServer = "redis-server"
-
-// RedisBinaries lists the Redis servers that tests should run against: the one
-// on PATH, then those that RedisServersVariable names.
-func RedisBinaries() []string {
-	return append([]string{redisServer}, listed(RedisServersVariable)...)
-}
-
-// StartRedis starts a Redis server and waits until it has loaded its data and
-// answers. It lets nobody in without the password in [Server.URL]. When root
-// starts it, it runs as redis. The error is ErrNotInstalled without the binary,
-// and holds the server's own words when it refuses its settings.
-func StartRedis(ctx context.Context, cfg RedisConfig) (*Server, error) {
-	path, err := lookServer(cmp.Or(cfg.Binary, redisServer), "redis-server", "redis")
-	if err != nil {
-		return nil, err
-	}
-	account, err := unprivileged(redisAccount)
-	if err != nil {
-		return nil, fmt.Errorf("start Redis: %w", err)
-	}
-	settings := map[string]string{
+func (redisEngine) defaults() map[string]string {
+	return map[string]string{
 		"bind":           "127.0.0.1",
 		"protected-mode": "yes",
 		"daemonize":      "no",
@@ -63,66 +31,56 @@ func StartRedis(ctx context.Context, cfg RedisConfig) (*Server, error) {
 		"save":           "",
 		"appendonly":     "no",
 	}
-	maps.Copy(settings, cfg.Settings)
-	port, err := wantedPort("Redis", settings)
-	if err != nil {
-		return nil, err
-	}
-	_, acl := settings["user"]
-	_, file := settings["aclfile"]
-	password, passwordOf := settings["requirepass"], 0 // a port
-	random := password == ""
-
-	e := engine{host: dialHost(settings["bind"]), port: port, account: account, slowSync: cfg.SlowSync}
-	e.url = func(addr string) string {
-		u := url.URL{Scheme: "redis", User: url.UserPassword("", password), Host: addr}
-		return u.String()
-	}
-	e.command = func(dir string, port int) ProcessConfig {
-		if random && port != passwordOf { // whoever had taken the last port may have been told
-			password, passwordOf = newPassword(), port
-			settings["requirepass"] = password
-		}
-		return ProcessConfig{
-			Path: path,
-			// From its standard input, Redis reads its configuration without a
-			// file in Dir and without the password in the process list.
-			Args:  []string{"-"},
-			Stdin: strings.NewReader(redisConf(settings, port)),
-			Dir:   dir,
-			Ready: func(ctx context.Context, p *Process) error {
-				return pingRedis(ctx, hostPort(e.host, port), password, acl || file, p.PID())
-			},
-		}
-	}
-	return startServer(ctx, cfg.Dir, e)
 }
 
+// prepare draws another password for each port: the ready check tells it to whoever
+// has taken the port.
+func (redisEngine) prepare(_ context.Context, s *Server) error {
+	if s.password = s.settings["requirepass"]; s.password == "" {
+		s.password = newPassword()
+	}
+	return nil
+}
+
+func (redisEngine) process(s *Server) ProcessConfig {
+	return ProcessConfig{
+		// Redis reads its configuration from standard input, so that the password is
+		// neither in a file nor in the process list.
+		Args:  []string{"-"},
+		Stdin: strings.NewReader(redisConf(s)),
+		Dir:   s.dir,
+		Ready: func(ctx context.Context, p *Process) error { return pingRedis(ctx, s, p.PID()) },
+	}
+}
+
+func (redisEngine) url(s *Server) string {
+	u := url.URL{Scheme: "redis", User: url.UserPassword("", s.password), Host: s.Addr()}
+	return u.String()
+}
+
+func (e redisEngine) dsn(s *Server, _ string) string { return e.url(s) }
+
 // redisConf writes the settings as a redis.conf.
-func redisConf(settings map[string]string, port int) string {
+func redisConf(s *Server) string {
 	var conf strings.Builder
-	fmt.Fprintf(&conf, "port %d\n", port)
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		switch value := settings[name]; name {
-		case "port":
-		case "requirepass":
-			fmt.Fprintf(&conf, "%s %s\n", name, redisQuote(value))
-		default:
-			for line := range strings.SplitSeq(value, "\n") {
-				if line = strings.TrimSpace(line); line == "" {
-					line = `""`
-				}
-				fmt.Fprintf(&conf, "%s %s\n", name, line)
+	fmt.Fprintf(&conf, "port %d\nrequirepass %s\n", s.port, redisQuote(s.password))
+	for _, name := range slices.Sorted(maps.Keys(s.settings)) {
+		if name == "port" || name == "requirepass" {
+			continue
+		}
+		for line := range strings.SplitSeq(s.settings[name], "\n") {
+			if line = strings.TrimSpace(line); line == "" {
+				line = `""`
 			}
+			fmt.Fprintf(&conf, "%s %s\n", name, line)
 		}
 	}
 	return conf.String()
 }
 
-// redisQuote makes one argument of a redis.conf line of value.
+// redisQuote writes value as one argument, for redis.conf and inline commands.
 func redisQuote(value string) string {
 	var quoted strings.Builder
-	quoted.WriteByte('"')
 	for _, c := range []byte(value) {
 		switch {
 		case c == '"' || c == '\\':
@@ -134,6 +92,46 @@ func redisQuote(value string) string {
 			quoted.WriteByte(c)
 		}
 	}
-	quoted.WriteByte('"')
-	return quoted.String()
+	return `"` + quoted.String() + `"`
+}
+
+// pingRedis returns an error unless process pid serves at the server's address: another
+// Redis may have taken the port. It cannot ask a server whose ACL refuses the default
+// user, and takes it for ready.
+func pingRedis(ctx context.Context, s *Server, pid int) error {
+	conn, err := dial(ctx, s.Addr())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := fmt.Fprintf(conn, "AUTH %s\r\nINFO\r\n", redisQuote(s.password)); err != nil {
+		return err
+	}
+	answers := bufio.NewReader(conn)
+	answer, err := answers.ReadString('\n')
+	_, acl := s.settings["user"]
+	_, aclFile := s.settings["aclfile"]
+	switch {
+	case err != nil:
+		return err
+	case strings.HasPrefix(answer, "-WRONGPASS") && (acl || aclFile):
+		return nil
+	case answer != "+OK\r\n":
+		return errors.New(strings.TrimSpace(answer))
+	}
+	var size int
+	if _, err := fmt.Fscanf(answers, "$%d\r\n", &size); err != nil {
+		return fmt.Errorf("INFO: %w", err)
+	}
+	info := make([]byte, size)
+	if _, err := io.ReadFull(answers, info); err != nil {
+		return fmt.Errorf("INFO: %w", err)
+	}
+	switch text := string(info); {
+	case !strings.Contains(text, fmt.Sprintf("process_id:%d\r\n", pid)):
+		return fmt.Errorf("another Redis listens on %s", s.Addr())
+	case !strings.Contains(text, "loading:0\r\n"):
+		return errors.New("it loads its data")
+	}
+	return nil
 }

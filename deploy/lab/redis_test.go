@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 )
 
 func connect(t *testing.T, s *lab.Server) *redis.Client {
@@ -57,19 +58,12 @@ func requireRefused(t *testing.T, addr string) {
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
 
-func TestRedisBinaries_AddsThoseOfTheEnvironment(t *testing.T) {
-	t.Setenv(lab.RedisServersVariable, "")
-	require.Equal(t, []string{"redis-server"}, lab.RedisBinaries())
-	t.Setenv(lab.RedisServersVariable, "/old/redis-5:redis-6")
-	require.Equal(t, []string{"redis-server", "/old/redis-5", "redis-6"}, lab.RedisBinaries())
-}
-
 func TestStartRedis_AppliesSettings_OnEveryBinary(t *testing.T) {
 	t.Parallel()
-	for _, binary := range lab.RedisBinaries() {
+	for _, binary := range lab.Redis.Binaries() {
 		t.Run(filepath.Base(binary), func(t *testing.T) {
 			t.Parallel()
-			server := lab.TestRedis(t, lab.RedisConfig{Binary: binary, Settings: map[string]string{
+			server := labtest.Start(t, lab.Redis, lab.Config{Binary: binary, Settings: map[string]string{
 				"maxmemory":                  "64mb",
 				"save":                       "900 1\n300 10",
 				"client-output-buffer-limit": "pubsub 1mb 2mb 3",
@@ -95,7 +89,7 @@ func TestStartRedis_AppliesSettings_OnEveryBinary(t *testing.T) {
 
 func TestStartRedis_KeepsNothingOnDisk_ByDefault(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{})
+	server := labtest.Start(t, lab.Redis, lab.Config{})
 	client := connect(t, server)
 	require.Equal(t, map[string]string{"save": ""}, client.ConfigGet(t.Context(), "save").Val())
 	require.NoError(t, client.Set(t.Context(), "key", "value", 0).Err())
@@ -109,7 +103,7 @@ func TestStartRedis_KeepsNothingOnDisk_ByDefault(t *testing.T) {
 func TestStartRedis_TakesAnyPassword(t *testing.T) {
 	t.Parallel()
 	const password = "p@ss/wo:rd \"quoted\" \\ # ü"
-	server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"requirepass": password}})
+	server := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{"requirepass": password}})
 	require.NoError(t, connect(t, server).Ping(t.Context()).Err())
 
 	stranger := redis.NewClient(&redis.Options{Addr: server.Addr()})
@@ -124,7 +118,7 @@ func TestStartRedis_TakesAnyPassword(t *testing.T) {
 
 func TestStartRedis_RunsWithAnACLThatKeepsUsOut(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{
+	server := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{
 		"user": "default off\nworker on >secret ~* +@all",
 	}})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "worker", Password: "secret"})
@@ -139,7 +133,7 @@ func TestStartRedis_RunsManyAtOnce(t *testing.T) {
 	failed := make(chan error, many)
 	for range many {
 		go func() {
-			server, err := lab.StartRedis(t.Context(), lab.RedisConfig{})
+			server, err := lab.Redis.Start(t.Context(), lab.Config{})
 			failed <- err
 			servers <- server
 		}()
@@ -157,7 +151,7 @@ func TestStartRedis_RunsManyAtOnce(t *testing.T) {
 func TestStartRedis_QuotesTheServer_WhenItRefusesASetting(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(enterable(t), "data")
-	_, err := lab.StartRedis(t.Context(), lab.RedisConfig{
+	_, err := lab.Redis.Start(t.Context(), lab.Config{
 		Dir:      dir,
 		Settings: map[string]string{"appendfsync": "sometimes"},
 	})
@@ -170,7 +164,7 @@ func TestStartRedis_QuotesTheServer_WhenItRefusesASetting(t *testing.T) {
 func TestStartRedis_SaysWhatToInstall_WithoutTheBinary(t *testing.T) {
 	t.Parallel()
 	for _, binary := range []string{"redis-server-of-nobody", "/nowhere/redis-server"} {
-		_, err := lab.StartRedis(t.Context(), lab.RedisConfig{Binary: binary})
+		_, err := lab.Redis.Start(t.Context(), lab.Config{Binary: binary})
 		require.ErrorIs(t, err, lab.ErrNotInstalled)
 		require.ErrorContains(t, err, binary)
 		require.ErrorContains(t, err, "apt-get install redis-server")
@@ -180,14 +174,14 @@ func TestStartRedis_SaysWhatToInstall_WithoutTheBinary(t *testing.T) {
 
 func TestStartRedis_SaysThatThePortIsTaken(t *testing.T) {
 	t.Parallel()
-	first := lab.TestRedis(t, lab.RedisConfig{})
+	first := labtest.Start(t, lab.Redis, lab.Config{})
 	_, port, err := net.SplitHostPort(first.Addr())
 	require.NoError(t, err)
 	// The first one answers on that port: it must not be taken for the second.
-	_, err = lab.StartRedis(t.Context(), lab.RedisConfig{Settings: map[string]string{"port": port}})
+	_, err = lab.Redis.Start(t.Context(), lab.Config{Settings: map[string]string{"port": port}})
 	require.ErrorContains(t, err, "Address already in use")
 
-	_, err = lab.StartRedis(t.Context(), lab.RedisConfig{Settings: map[string]string{"port": "http"}})
+	_, err = lab.Redis.Start(t.Context(), lab.Config{Settings: map[string]string{"port": "http"}})
 	require.ErrorContains(t, err, `port "http", must be 1 to 65535`)
 }
 
@@ -195,16 +189,16 @@ func TestStartRedis_StopsTrying_WhenTheContextEnds(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := lab.StartRedis(ctx, lab.RedisConfig{})
+	_, err := lab.Redis.Start(ctx, lab.Config{})
 	require.ErrorIs(t, err, context.Canceled)
 }
 
 func TestRestart_KeepsDataAndAddress_WithAppendOnly(t *testing.T) {
 	t.Parallel()
-	for _, binary := range lab.RedisBinaries() {
+	for _, binary := range lab.Redis.Binaries() {
 		t.Run(filepath.Base(binary), func(t *testing.T) {
 			t.Parallel()
-			server := lab.TestRedis(t, lab.RedisConfig{Binary: binary, Settings: map[string]string{
+			server := labtest.Start(t, lab.Redis, lab.Config{Binary: binary, Settings: map[string]string{
 				"appendonly": "yes", "appendfsync": "always",
 			}})
 			client := connect(t, server)
@@ -231,7 +225,7 @@ func TestRestart_KeepsDataAndAddress_WithAppendOnly(t *testing.T) {
 
 func TestRestart_FollowsACrash(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{})
+	server := labtest.Start(t, lab.Redis, lab.Config{})
 	require.NoError(t, syscall.Kill(server.PID(), syscall.SIGKILL))
 	requireGone(t, server.PID())
 	require.NoError(t, server.Restart(t.Context()))
@@ -241,7 +235,7 @@ func TestRestart_FollowsACrash(t *testing.T) {
 func TestStop_IsFinal_AndKeepsADirectoryThatIsNotOurs(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(enterable(t), "data")
-	server := lab.TestRedis(t, lab.RedisConfig{Dir: dir, Settings: map[string]string{"save": "900 1"}})
+	server := labtest.Start(t, lab.Redis, lab.Config{Dir: dir, Settings: map[string]string{"save": "900 1"}})
 	require.NoError(t, connect(t, server).Set(t.Context(), "key", "value", 0).Err())
 	require.NoError(t, server.Stop())
 	require.FileExists(t, filepath.Join(dir, "dump.rdb"), "it was asked to end, not killed")
@@ -249,13 +243,13 @@ func TestStop_IsFinal_AndKeepsADirectoryThatIsNotOurs(t *testing.T) {
 	require.Error(t, server.Restart(t.Context()))
 	require.Error(t, server.Kill())
 
-	again := lab.TestRedis(t, lab.RedisConfig{Dir: dir})
+	again := labtest.Start(t, lab.Redis, lab.Config{Dir: dir})
 	require.Equal(t, "value", connect(t, again).Get(t.Context(), "key").Val())
 }
 
 func TestStop_ReportsACrash(t *testing.T) {
 	t.Parallel()
-	server, err := lab.StartRedis(t.Context(), lab.RedisConfig{})
+	server, err := lab.Redis.Start(t.Context(), lab.Config{})
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(server.PID(), syscall.SIGABRT))
 	requireGone(t, server.PID())
@@ -265,7 +259,7 @@ func TestStop_ReportsACrash(t *testing.T) {
 
 func TestSignal_PausesAndContinues(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{})
+	server := labtest.Start(t, lab.Redis, lab.Config{})
 	require.NoError(t, server.Signal(syscall.SIGSTOP))
 	defer func() { require.NoError(t, server.Signal(syscall.SIGCONT)) }()
 

@@ -1,10 +1,11 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,63 +13,113 @@ import (
 	"time"
 )
 
-// Server is a running server. Its methods may be called from many goroutines.
+// Kinds are the kinds of servers by the name of the store's driver.
+var Kinds = map[string]*Kind{"redis": Redis, "mysql": MySQL, "postgres": Postgres}
+
+// Kind describes one kind of server.
+type Kind struct {
+	name             string // in errors
+	binaries         string // alternatives, separated by "|"
+	debian, homebrew string // packages with the binaries
+	account          string // of the package: runs the server if we are root
+	listenSetting    string // has the addresses to listen on
+	binariesVariable string // environment variable: see Binaries
+
+	// engine returns how to run this binary.
+	engine func(ctx context.Context, binary string) (engine, error)
+}
+
+// engine is what differs between kinds of servers.
+type engine interface {
+	// defaults returns the settings that Config.Settings override.
+	defaults() map[string]string
+	// prepare sets s.password and fills an empty s.dir. It is called before each
+	// attempt to start the server on a port.
+	prepare(ctx context.Context, s *Server) error
+	// process returns the command for s.settings and s.port.
+	process(s *Server) ProcessConfig
+	// url and dsn return addresses for clients: see Server.
+	url(s *Server) string
+	dsn(s *Server, database string) string
+}
+
+// Config says how to start a server.
+type Config struct {
+	// Binary is a name on PATH or a path. Empty: the installed server.
+	Binary string
+
+	// Settings override the defaults: one port of the loopback interface, no
+	// persistence for Redis, no binlog for MySQL; everything else is the server's own
+	// default. Their names are those of the server's configuration file.
+	//
+	//   - Redis: a value of several lines makes several directives; "" stays "". The
+	//     value of requirepass is the password itself, without quotes.
+	//   - MySQL: words are joined by underscores, "sync_binlog". An empty value is an
+	//     option without a value, "log_bin".
+	Settings map[string]string
+
+	// Dir has the server's files; the password is in Dir.secret. Start makes and fills
+	// it if necessary, and gives it to the server's account. Empty: a temporary
+	// directory, which Stop removes.
+	Dir string
+
+	// SlowSync enables Server.SlowSync. It requires Linux and a C compiler.
+	SlowSync bool
+}
+
+// Server is a running server. Its methods may be called concurrently.
 type Server struct {
 	engine    engine
+	binary    string
+	account   string // runs the server and owns dir; empty: ours
+	settings  map[string]string
+	password  string
 	dir       string
-	temporary bool // dir is ours to remove
+	temporary bool // Stop removes dir
+	host      string
 	port      int
+	slowSync  bool
 
 	mu      sync.Mutex
 	process *Process
 	stopped bool
 }
 
-// engine is what a kind of server adds to Server.
-type engine struct {
-	host    string                                      // to dial
-	account string                                      // that runs it and owns its directory; empty: ours
-	port    int                                         // to listen on; 0: any that is free
-	prepare func(ctx context.Context, dir string) error // before the first start; nil: nothing to do
-	command func(dir string, port int) ProcessConfig
-	url     func(addr string) string
-	dsn     func(addr, database string) string // nil: url
-
-	slowSync bool // see Server.SlowSync
-}
-
 const (
-	startTimeout = 30 * time.Second // a big log to replay takes seconds
-	stopGrace    = 10 * time.Second
+	startTimeout = 30 * time.Second // replaying a big log takes seconds
+	stopTimeout  = 10 * time.Second
 	portTries    = 20
 )
 
-// errStopped is what Restart answers after Stop.
 var errStopped = errors.New("the server was stopped for good")
 
-// startServer starts a server in dir; with none, in a temporary directory.
-func startServer(ctx context.Context, dir string, e engine) (_ *Server, err error) {
-	s := &Server{engine: e, dir: dir, temporary: dir == ""}
-	if s.temporary {
-		s.dir, err = tempDir(e.account)
-	} else {
-		s.dir, err = ownDir(dir)
-	}
+// Start starts a server and waits until it answers. Clients need the password in
+// [Server.URL]. If root starts the server, it runs as the account of its package. Start
+// returns ErrNotInstalled if there is no binary. If the server refuses its settings, the
+// error holds the end of its log.
+func (k *Kind) Start(ctx context.Context, cfg Config) (*Server, error) {
+	binary, err := findServer(cmp.Or(cfg.Binary, k.binaries), k.debian, k.homebrew)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.prepare(ctx); err != nil {
-		return nil, errors.Join(err, s.removeDir())
+	s := &Server{binary: binary, dir: cfg.Dir, temporary: cfg.Dir == "", slowSync: cfg.SlowSync}
+	if s.account, err = serverAccount(k.account); err != nil {
+		return nil, fmt.Errorf("start %s: %w", k.name, err)
 	}
-	for range portTries {
-		if s.port, err = freePort(e); err != nil {
-			break
-		}
-		// Somebody may have taken the port since: then only the server's log
-		// says so, and another port may do.
-		if err = s.start(ctx); err == nil || e.port != 0 || !addressInUse(err) {
-			break
-		}
+	if s.engine, err = k.engine(ctx, binary); err != nil {
+		return nil, err
+	}
+	s.settings = s.engine.defaults()
+	maps.Copy(s.settings, cfg.Settings)
+	s.host = dialHost(s.settings[k.listenSetting])
+	fixedPort, err := portSetting(s.settings)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", k.name, err)
+	}
+	if err = s.makeDir(); err != nil {
+		err = fmt.Errorf("make a directory for the server: %w", err)
+	} else {
+		err = s.startOnPort(ctx, fixedPort)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.removeDir())
@@ -76,44 +127,56 @@ func startServer(ctx context.Context, dir string, e engine) (_ *Server, err erro
 	return s, nil
 }
 
-// ownDir makes a directory, with those above it, that only its owner may enter.
-func ownDir(dir string) (string, error) {
-	dir, err := filepath.Abs(dir) // some servers change theirs
-	if err != nil {
-		return "", err
+// makeDir makes the server's directory, which only its account may enter.
+func (s *Server) makeDir() (err error) {
+	if s.temporary {
+		s.dir, err = tempDir(s.account)
+	} else if s.dir, err = filepath.Abs(s.dir); err == nil { // some servers change theirs
+		err = errors.Join(os.MkdirAll(s.dir, 0o755), os.Chmod(s.dir, 0o700))
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
+	if err != nil || s.account == "" {
+		return err
 	}
-	return dir, os.Chmod(dir, 0o700)
+	return changeOwner(s.account, s.dir)
 }
 
-func (s *Server) prepare(ctx context.Context) error {
-	if s.engine.account != "" {
-		if err := giveTo(s.engine.account, s.dir); err != nil {
-			return fmt.Errorf("prepare a directory for the server: %w", err)
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	if s.engine.prepare != nil {
-		if err := s.engine.prepare(ctx, s.dir); err != nil {
+// startOnPort starts the server on a fixed port or, with 0, on any free one.
+func (s *Server) startOnPort(ctx context.Context, fixedPort int) (err error) {
+	if s.slowSync {
+		if err := buildSlowSync(ctx, s.dir); err != nil {
 			return err
 		}
 	}
-	if s.engine.slowSync {
-		return buildSlowSync(ctx, s.dir)
+	for range portTries {
+		if s.port = fixedPort; s.port == 0 {
+			if s.port, err = freePort(s.host); err != nil {
+				return err
+			}
+		}
+		if err = s.prepare(ctx); err == nil {
+			err = s.start(ctx)
+		}
+		// Another process may have taken the port meanwhile. Only the server's log says so.
+		if err == nil || fixedPort != 0 || !addressInUse(err) {
+			return err
+		}
 	}
-	return nil
+	return err
+}
+
+func (s *Server) prepare(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return s.engine.prepare(ctx, s)
 }
 
 func (s *Server) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	cfg := s.engine.command(s.dir, s.port)
-	cfg.User = s.engine.account
-	if s.engine.slowSync {
-		cfg.Env = slowSyncEnv(s.dir, s.engine.account)
+	cfg := s.engine.process(s)
+	cfg.Path, cfg.User = s.binary, s.account
+	if s.slowSync {
+		cfg.Env = slowSyncEnv(s.dir, s.account)
 	}
 	process, err := StartProcess(ctx, cfg)
 	if err == nil {
@@ -122,47 +185,33 @@ func (s *Server) start(ctx context.Context) error {
 	return err
 }
 
-// Addr is the host and port that the server listens on. It never changes.
-func (s *Server) Addr() string {
-	return hostPort(s.engine.host, s.port)
-}
+// Addr returns the host and port that the server listens on. They never change.
+func (s *Server) Addr() string { return hostPort(s.host, s.port) }
 
-// URL is the address with scheme and password, as clients take it. It never
+// URL returns the address with scheme and password, as clients take it. It never
 // changes.
-func (s *Server) URL() string { return s.engine.url(s.Addr()) }
+func (s *Server) URL() string { return s.engine.url(s) }
 
-// Password is that of URL.
-func (s *Server) Password() string {
-	u, err := url.Parse(s.URL())
-	if err != nil {
-		return ""
-	}
-	password, _ := u.User.Password()
-	return password
-}
+// Password returns the password in URL.
+func (s *Server) Password() string { return s.password }
 
-// DSN is the address of a database as database/sql's drivers take it:
-// github.com/go-sql-driver/mysql's for MySQL, without options, and for PostgreSQL
-// a URL with options. Empty: no database on MySQL, postgres on PostgreSQL. For
-// Redis it is the URL.
-func (s *Server) DSN(database string) string {
-	if s.engine.dsn == nil {
-		return s.URL()
-	}
-	return s.engine.dsn(s.Addr(), database)
-}
+// DSN returns the address of a database as database/sql's drivers take it: for
+// github.com/go-sql-driver/mysql without options, for PostgreSQL a URL with options.
+// An empty name is no database on MySQL and postgres on PostgreSQL. For Redis, DSN
+// returns URL.
+func (s *Server) DSN(database string) string { return s.engine.dsn(s, database) }
 
-// Dir is where the server keeps its files.
+// Dir returns the directory of the server's files.
 func (s *Server) Dir() string { return s.dir }
 
-// PID is the id of the server's process, of the last one after Kill or Stop.
+// PID returns the id of the server's last process.
 func (s *Server) PID() int { return s.current().PID() }
 
-// Log is the end of what the server wrote since its last start, some kilobytes.
+// Log returns the last 16 KiB of what the server has written since its last start.
 func (s *Server) Log() string { return s.current().Log() }
 
-// Signal sends sig to the server's process, for instance SIGSTOP and SIGCONT. Of
-// PostgreSQL that is the one that accepts connections: sessions go on.
+// Signal sends sig to the server's process, such as SIGSTOP and SIGCONT. PostgreSQL's
+// process accepts connections: it does not pass the signal on to sessions.
 func (s *Server) Signal(sig os.Signal) error { return s.current().Signal(sig) }
 
 func (s *Server) current() *Process {
@@ -171,10 +220,9 @@ func (s *Server) current() *Process {
 	return s.process
 }
 
-// Stop ends the server for good: it asks it to, kills it when it does not, and
-// removes a temporary directory. The error says when the server had to be
-// killed or had ended badly before, other than by Kill. Stopping twice is
-// allowed.
+// Stop ends the server for good, with SIGKILL if it does not end by itself, and removes
+// a temporary directory. The error says if the server had to be killed, or had failed
+// before other than by Kill. Stop may be called again.
 func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,11 +230,11 @@ func (s *Server) Stop() error {
 		return nil
 	}
 	s.stopped = true
-	return errors.Join(s.process.Stop(stopGrace), s.removeDir())
+	return errors.Join(s.process.Stop(stopTimeout), s.removeDir())
 }
 
-// Kill ends the server as a crash would (SIGKILL). The directory stays, and
-// Restart starts it again.
+// Kill ends the server like a crash (SIGKILL). The directory stays, and Restart starts
+// the server again.
 func (s *Server) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,27 +245,26 @@ func (s *Server) Kill() error {
 	return nil
 }
 
-// Restart starts the server again on the same port and directory, after Kill or
-// a crash, or after asking it to end when it still runs.
+// Restart stops the server if it still runs, and starts it with the same port, password
+// and directory.
 func (s *Server) Restart(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
 		return errStopped
 	}
-	_ = s.process.Stop(stopGrace) // however it ended, it is gone now
+	_ = s.process.Stop(stopTimeout) // it has ended, one way or the other
 	return s.start(ctx)
 }
 
 func (s *Server) removeDir() error {
-	if !s.temporary {
+	if !s.temporary || s.dir == "" {
 		return nil
 	}
-	return removeDir(filepath.Dir(s.dir))
+	return removeTempDir(filepath.Dir(s.dir))
 }
 
 func addressInUse(err error) bool {
-	var failed *startError
-	return errors.As(err, &failed) &&
-		strings.Contains(strings.ToLower(failed.log), "address already in use")
+	failed, ok := errors.AsType[*startError](err)
+	return ok && strings.Contains(strings.ToLower(failed.log), "address already in use")
 }

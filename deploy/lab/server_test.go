@@ -16,17 +16,36 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestStartServer_TakesAnotherPort_WhenItsOwnIsSnatched(t *testing.T) {
+// fakeEngine runs whatever process returns.
+type fakeEngine struct {
+	command func(s *Server) ProcessConfig
+}
+
+func (fakeEngine) defaults() map[string]string            { return map[string]string{} }
+func (fakeEngine) prepare(context.Context, *Server) error { return nil }
+func (e fakeEngine) process(s *Server) ProcessConfig      { return e.command(s) }
+func (fakeEngine) url(*Server) string                     { return "" }
+func (fakeEngine) dsn(*Server, string) string             { return "" }
+
+// fakeKind runs a shell with what command returns.
+func fakeKind(command func(s *Server) ProcessConfig) *Kind {
+	return &Kind{
+		binaries: "sh", account: "redis",
+		engine: func(context.Context, string) (engine, error) { return fakeEngine{command}, nil },
+	}
+}
+
+func TestStart_ChoosesAnotherPort_WhenItsOwnIsTaken(t *testing.T) {
 	t.Parallel()
 	var ports []int
-	e := engine{host: "127.0.0.1", command: func(_ string, port int) ProcessConfig {
-		ports = append(ports, port)
+	kind := fakeKind(func(s *Server) ProcessConfig {
+		ports = append(ports, s.port)
 		script := "echo 'bind: Address already in use'; exit 1"
 		if len(ports) == 3 {
 			script = "echo up; exec sleep 60"
 		}
 		return ProcessConfig{
-			Path: "/bin/sh", Args: []string{"-c", script},
+			Args: []string{"-c", script}, Dir: "/",
 			Ready: func(_ context.Context, p *Process) error {
 				if !strings.Contains(p.Log(), "up") {
 					return errors.New("not up")
@@ -34,27 +53,27 @@ func TestStartServer_TakesAnotherPort_WhenItsOwnIsSnatched(t *testing.T) {
 				return nil
 			},
 		}
-	}}
-	server, err := startServer(t.Context(), "", e)
+	})
+	server, err := kind.Start(t.Context(), Config{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, server.Stop()) }()
 	require.Len(t, ports, 3)
 	require.True(t, strings.HasSuffix(server.Addr(), ":"+strconv.Itoa(ports[2])))
 }
 
-func TestStartServer_LeavesNoDirectory_WhenItFails(t *testing.T) {
+func TestStart_LeavesNoDirectory_WhenItFails(t *testing.T) {
 	t.Parallel()
 	var dir string
-	_, err := startServer(t.Context(), "", engine{host: "127.0.0.1", command: func(d string, _ int) ProcessConfig {
-		dir = d
-		return ProcessConfig{Path: "/nowhere/program"}
-	}})
+	_, err := fakeKind(func(s *Server) ProcessConfig {
+		dir = s.Dir()
+		return ProcessConfig{Dir: "/nowhere"}
+	}).Start(t.Context(), Config{})
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.NotEmpty(t, dir)
 	require.NoDirExists(t, dir)
 }
 
-func TestSweep_RemovesOnlyWhatDeadLabsOfThisHostLeft(t *testing.T) {
+func TestRemoveStale_RemovesOnlyDirectoriesOfEndedProcessesOfThisHost(t *testing.T) {
 	t.Parallel()
 	ended := exec.Command("/bin/true")
 	require.NoError(t, ended.Run())
@@ -71,16 +90,15 @@ func TestSweep_RemovesOnlyWhatDeadLabsOfThisHostLeft(t *testing.T) {
 	for _, dir := range append(kept, stale) {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, "data"), 0o700))
 	}
-	sweep(parent)
+	removeStale(parent)
 	require.NoDirExists(t, stale)
 	for _, dir := range kept {
 		require.DirExists(t, dir)
 	}
 }
 
-// Whoever may write to the directory that all share can put what looks like ours
-// there.
-func TestSweep_LeavesAloneWhatOthersMade(t *testing.T) {
+// Other users can make directories with names like ours in the shared parent.
+func TestRemoveStale_KeepsDirectoriesOfOthers(t *testing.T) {
 	t.Parallel()
 	ended := exec.Command("/bin/true")
 	require.NoError(t, ended.Run())
@@ -97,7 +115,7 @@ func TestSweep_LeavesAloneWhatOthersMade(t *testing.T) {
 		require.NoError(t, os.Symlink("/dev/zero", filepath.Join(stale+"1", dataDir, "postmaster.pid")))
 		require.NoError(t, os.Chown(stale+"1", nobody, nobody))
 	}
-	sweep(parent)
+	removeStale(parent)
 	require.FileExists(t, precious)
 	left, err := os.ReadDir(parent)
 	require.NoError(t, err)
@@ -127,7 +145,7 @@ func TestWatchdog_KillsTheProcess_OnceItsStarterIsGone(t *testing.T) {
 	require.NoError(t, spared.Start())
 	require.NoError(t, doomed.Start())
 
-	release, err := startWatchdog(spared.Process.Pid)
+	release, err := guard(spared.Process.Pid)
 	require.NoError(t, err)
 	release()
 

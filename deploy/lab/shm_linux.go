@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forgetSharedMemory removes the System V segment of a PostgreSQL that was killed
-// in dir. Nobody else would, and a machine has few. The file that names it goes
-// with the segment when the server ends by itself.
-func forgetSharedMemory(dir string) {
+// removeSharedMemory removes the System V segment of a PostgreSQL that was killed in
+// dir. The kernel keeps it and has a limit of segments. A PostgreSQL that ends by itself
+// removes both the segment and the file that names it.
+func removeSharedMemory(dir string) {
 	var key uint64
 	var id int
 	if _, err := fmt.Sscan(line(filepath.Join(dir, "postmaster.pid"), 7), &key, &id); err != nil {

@@ -2,6 +2,6 @@
 
 package lab
 
-// forgetSharedMemory does nothing: a PostgreSQL that was killed leaves a few
-// bytes until the next start of the machine.
-func forgetSharedMemory(string) {}
+// removeSharedMemory does nothing: a PostgreSQL that was killed leaves a few bytes
+// until the machine restarts.
+func removeSharedMemory(string) {}

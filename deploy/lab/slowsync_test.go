@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 )
 
 func TestSlowSync_DelaysSyncs(t *testing.T) {
@@ -18,7 +19,7 @@ func TestSlowSync_DelaysSyncs(t *testing.T) {
 		t.Skip("it works by LD_PRELOAD")
 	}
 	const delay = 300 * time.Millisecond
-	server := lab.TestRedis(t, lab.RedisConfig{
+	server := labtest.Start(t, lab.Redis, lab.Config{
 		SlowSync: true,
 		Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"},
 	})
@@ -29,7 +30,7 @@ func TestSlowSync_DelaysSyncs(t *testing.T) {
 		return time.Since(began)
 	}
 	held := func() int64 {
-		n, err := server.HeldSyncs()
+		n, err := server.DelayedSyncs()
 		require.NoError(t, err)
 		return n
 	}
@@ -47,7 +48,7 @@ func TestSlowSync_DelaysSyncs(t *testing.T) {
 	require.NoError(t, server.SlowSync(0))
 	require.NoError(t, <-done)
 
-	plain := lab.TestRedis(t, lab.RedisConfig{})
+	plain := labtest.Start(t, lab.Redis, lab.Config{})
 	require.ErrorContains(t, plain.SlowSync(delay), "SlowSync")
 }
 
@@ -57,7 +58,7 @@ func TestSlowSync_WritesNothingIntoTheServersDirectory(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("it works by LD_PRELOAD")
 	}
-	server := lab.TestRedis(t, lab.RedisConfig{SlowSync: true})
+	server := labtest.Start(t, lab.Redis, lab.Config{SlowSync: true})
 	victim := filepath.Join(t.TempDir(), "victim")
 	require.NoError(t, os.WriteFile(victim, []byte("x"), 0o600))
 	for _, name := range []string{"lab-slowsync.delay", "lab-slowsync.delay.new", "lab-slowsync.so"} {

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 )
 
 // sqlKind is one kind of SQL server under the same tests.
@@ -36,7 +37,7 @@ type sqlKind struct {
 func forEachSQL(t *testing.T, test func(t *testing.T, kind sqlKind)) {
 	t.Parallel()
 	kinds := []sqlKind{postgresKind()}
-	for _, binary := range lab.MySQLBinaries() {
+	for _, binary := range lab.MySQL.Binaries() {
 		kinds = append(kinds, mysqlKind(binary))
 	}
 	for _, kind := range kinds {
@@ -51,7 +52,7 @@ func mysqlKind(installed string) sqlKind {
 	return sqlKind{
 		name: "mysql", driver: "mysql", binary: installed, install: "apt-get install mariadb-server",
 		start: func(ctx context.Context, binary, dir string, settings map[string]string) (*lab.Server, error) {
-			return lab.StartMySQL(ctx, lab.MySQLConfig{Binary: cmp.Or(binary, installed), Dir: dir, Settings: settings})
+			return lab.MySQL.Start(ctx, lab.Config{Binary: cmp.Or(binary, installed), Dir: dir, Settings: settings})
 		},
 		settings: map[string]string{"innodb_flush_log_at_trx_commit": "1", "sync_binlog": "1", "log_bin": "", "server_id": "7"},
 		read:     "SELECT @@%s",
@@ -63,7 +64,7 @@ func postgresKind() sqlKind {
 	return sqlKind{
 		name: "postgres", driver: "pgx", install: "apt-get install postgresql",
 		start: func(ctx context.Context, binary, dir string, settings map[string]string) (*lab.Server, error) {
-			return lab.StartPostgres(ctx, lab.PostgresConfig{Binary: binary, Dir: dir, Settings: settings})
+			return lab.Postgres.Start(ctx, lab.Config{Binary: binary, Dir: dir, Settings: settings})
 		},
 		settings: map[string]string{"synchronous_commit": "on", "fsync": "on", "max_connections": "7"},
 		read:     "SHOW %s",
@@ -219,7 +220,7 @@ func TestStartSQL_LeavesNoOrphan_WhenItsStarterIsKilled(t *testing.T) {
 		for _, p := range family {
 			requireGone(t, p)
 		}
-		require.NoError(t, lab.TestRedis(t, lab.RedisConfig{}).Stop())
+		require.NoError(t, labtest.Start(t, lab.Redis, lab.Config{}).Stop())
 		require.NoDirExists(t, dir, "the next lab should sweep it")
 	})
 }
@@ -241,13 +242,17 @@ func TestStartSQL_SaysWhatIsWrong(t *testing.T) {
 	})
 }
 
-func TestMySQLBinaries_AddsThoseOfTheEnvironment(t *testing.T) {
-	t.Setenv(lab.MySQLServersVariable, "/opt/mysql-8.0/mysqld::/opt/mysql-8.4/mysqld")
-	require.Equal(t, []string{"", "/opt/mysql-8.0/mysqld", "/opt/mysql-8.4/mysqld"}, lab.MySQLBinaries())
+func TestBinaries_AddsThoseOfTheEnvironment(t *testing.T) {
+	t.Setenv("LAB_REDIS_SERVERS", "")
+	require.Equal(t, []string{"redis-server"}, lab.Redis.Binaries())
+	t.Setenv("LAB_REDIS_SERVERS", "/old/redis-5:redis-6")
+	require.Equal(t, []string{"redis-server", "/old/redis-5", "redis-6"}, lab.Redis.Binaries())
+	t.Setenv("LAB_MYSQL_SERVERS", "/opt/mysql-8.0/mysqld::/opt/mysql-8.4/mysqld")
+	require.Equal(t, []string{"mariadbd|mysqld", "/opt/mysql-8.0/mysqld", "/opt/mysql-8.4/mysqld"}, lab.MySQL.Binaries())
 }
 
 // Two servers that do for the same are told apart by PATH, wherever they are.
-func TestLookServer_TakesTheDirectoryThatIsFirst(t *testing.T) {
+func TestFindServer_TakesTheDirectoryThatIsFirst(t *testing.T) {
 	one, both := t.TempDir(), t.TempDir()
 	for _, path := range []string{filepath.Join(one, "mysqld"), filepath.Join(both, "mysqld"), filepath.Join(both, "mariadbd")} {
 		require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755))
@@ -260,7 +265,7 @@ func TestLookServer_TakesTheDirectoryThatIsFirst(t *testing.T) {
 		t.TempDir() + ":" + one: filepath.Join(one, "mysqld"),
 	} {
 		t.Setenv("PATH", path)
-		got, err := lab.LookServer("mariadbd|mysqld", "", "")
+		got, err := lab.FindServer("mariadbd|mysqld", "", "")
 		require.NoError(t, err, path)
 		require.Equal(t, want, got, path)
 	}
@@ -273,5 +278,5 @@ func TestDepsScript_LooksWhereTheLabDoes(t *testing.T) {
 	_, after, _ := strings.Cut(string(script), "for dir in ")
 	list, _, found := strings.Cut(after, "; do")
 	require.True(t, found)
-	require.Equal(t, lab.Places(), strings.Fields(strings.ReplaceAll(list, "\\\n", " ")))
+	require.Equal(t, lab.ServerDirs(), strings.Fields(strings.ReplaceAll(list, "\\\n", " ")))
 }

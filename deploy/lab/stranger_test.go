@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 )
 
 // reach tries, as another user of the machine, to get at a server without its
@@ -101,9 +102,9 @@ func TestStart_LetsNobodyIn_WithoutThePassword(t *testing.T) {
 	t.Parallel()
 	stranger := everybodysCopy(t)
 	for kind, start := range map[string]func(t *testing.T) *lab.Server{
-		"redis": func(t *testing.T) *lab.Server { return lab.TestRedis(t, lab.RedisConfig{}) },
-		"mysql": func(t *testing.T) *lab.Server { return lab.TestMySQL(t, lab.MySQLConfig{}) },
-		"pgx":   func(t *testing.T) *lab.Server { return lab.TestPostgres(t, lab.PostgresConfig{}) },
+		"redis": func(t *testing.T) *lab.Server { return labtest.Start(t, lab.Redis, lab.Config{}) },
+		"mysql": func(t *testing.T) *lab.Server { return labtest.Start(t, lab.MySQL, lab.Config{}) },
+		"pgx":   func(t *testing.T) *lab.Server { return labtest.Start(t, lab.Postgres, lab.Config{}) },
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -174,7 +175,7 @@ func requireUnprivileged(t *testing.T, pid int) {
 // Redis' protocol tells the password to whoever has taken the port.
 func TestStartRedis_TakesAnotherPassword_WithAnotherPort(t *testing.T) {
 	t.Parallel()
-	redisServer, err := lab.LookServer("redis-server", "", "")
+	redisServer, err := lab.FindServer("redis-server", "", "")
 	require.NoError(t, err)
 	binary := filepath.Join(enterable(t), "redis-server")
 	require.NoError(t, os.WriteFile(binary, []byte(`#!/bin/sh
@@ -183,7 +184,7 @@ grep requirepass conf >>passwords
 [ $(wc -l <passwords) -gt 1 ] || { echo 'Address already in use'; exit 1; }
 exec `+redisServer+` - <conf
 `), 0o755))
-	server := lab.TestRedis(t, lab.RedisConfig{Binary: binary})
+	server := labtest.Start(t, lab.Redis, lab.Config{Binary: binary})
 	require.NoError(t, server.Restart(t.Context()))
 	text, err := os.ReadFile(filepath.Join(server.Dir(), "passwords"))
 	require.NoError(t, err)
@@ -200,7 +201,7 @@ func TestStart_HidesTheEnvironmentOfRoot_FromTheServer(t *testing.T) {
 		t.Skip("the server is ours, and so is the environment")
 	}
 	t.Setenv("SAGABENCH_SERVER_TOKEN", "topsecret")
-	server := lab.TestRedis(t, lab.RedisConfig{})
+	server := labtest.Start(t, lab.Redis, lab.Config{})
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", server.PID()))
 	require.NoError(t, err)
 	require.NotContains(t, string(environ), "topsecret")

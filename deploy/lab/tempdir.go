@@ -11,73 +11,67 @@ import (
 	"sagabench/internal/filesystem"
 )
 
-// dirPrefix starts the names of our temporary directories on this host:
-// sagabench-lab-HOST-PID-RANDOM, HOST being a hash. A container that shares the
-// directory for temporary files counts processes differently, but has another
-// host name.
+// dirPrefix begins the names of the temporary directories of this host:
+// sagabench-lab-HOST-PID-RANDOM, where HOST is a hash. A container may share the parent
+// directory, but not the process ids; it has another host name.
 func dirPrefix() string {
-	host, _ := os.Hostname() // none is as good as any
+	host, _ := os.Hostname() // may be empty
 	return fmt.Sprintf("sagabench-lab-%08x-", crc32.ChecksumIEEE([]byte(host)))
 }
 
-// dataDir is the directory of the server in a temporary one. Only the server's
-// account may enter it. What is around it is ours, and holds the secret file.
+// dataDir is the server's directory in a temporary one. Only the server's account may
+// enter it. The temporary directory is ours, and holds the secret file.
 const dataDir = "data"
 
-// tempParent is where temporary directories are made: where the system has them,
-// unless that is in memory. Systems have another place, for files that survive a
-// restart. Without a disk it is memory all the same.
+// tempParent returns os.TempDir, or /var/tmp if only that one is on a disk.
 func tempParent() string {
-	const lasting = "/var/tmp"
+	const onDisk = "/var/tmp"
 	usual := os.TempDir()
-	info, err := os.Stat(lasting)
-	if err == nil && info.IsDir() && inMemory(usual) && !inMemory(lasting) {
-		return lasting
+	info, err := os.Stat(onDisk)
+	if err == nil && info.IsDir() && inMemory(usual) && !inMemory(onDisk) {
+		return onDisk
 	}
 	return usual
 }
 
 func inMemory(dir string) bool { return filesystem.InMemory(filesystem.Of(dir)) }
 
-// tempDir makes a directory that carries our process id, with dataDir in it, and
-// removes those of labs that died before they could. Account has to pass through
-// it; "" is our own.
+// tempDir makes a temporary directory with dataDir in it, whose path it returns. Before,
+// it removes those that dead processes have left.
 func tempDir(account string) (string, error) {
 	parent := tempParent()
-	sweep(parent)
+	removeStale(parent)
 	dir, err := os.MkdirTemp(parent, fmt.Sprintf("%s%d-*", dirPrefix(), os.Getpid()))
-	if err == nil && account != "" {
-		err = os.Chmod(dir, 0o711)
+	if err != nil {
+		return "", err
+	}
+	if account != "" { // it has to pass through
+		if err := os.Chmod(dir, 0o711); err != nil {
+			return "", err
+		}
 	}
 	data := filepath.Join(dir, dataDir)
-	if err == nil {
-		err = os.Mkdir(data, 0o700)
-	}
-	if err != nil {
-		return "", fmt.Errorf("make a directory for the server: %w", err)
-	}
-	return data, nil
+	return data, os.Mkdir(data, 0o700)
 }
 
-// sweep removes from parent the directories of labs whose process is gone. Only
-// what is ours: in a directory that all users share, the others are not to be
-// trusted with what they put there.
-func sweep(parent string) {
+// removeStale removes the temporary directories in parent whose process has ended. It
+// removes only directories that we own: other users may write to parent, too.
+func removeStale(parent string) {
 	dirs, err := filepath.Glob(filepath.Join(parent, dirPrefix()+"*-*"))
 	if err != nil {
 		return
 	}
 	for _, dir := range dirs {
 		owner, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), dirPrefix()), "-")
-		if pid, err := strconv.Atoi(owner); err == nil && pid > 0 && processGone(pid) && isOwnDir(dir) {
-			_ = removeDir(dir)
+		if pid, err := strconv.Atoi(owner); err == nil && pid > 0 && processEnded(pid) && isOwnDir(dir) {
+			_ = removeTempDir(dir)
 		}
 	}
 }
 
-// removeDir removes a temporary directory with what its server, if it was
-// killed, left outside of it.
-func removeDir(dir string) error {
-	forgetSharedMemory(filepath.Join(dir, dataDir))
+// removeTempDir removes a temporary directory, and the shared memory of a server that
+// was killed.
+func removeTempDir(dir string) error {
+	removeSharedMemory(filepath.Join(dir, dataDir))
 	return os.RemoveAll(dir)
 }

@@ -8,56 +8,52 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
-// killGroup kills a group leader and its children, such as the one that writes
-// a Redis snapshot: left alone it would go on writing into a directory that the
-// restarted server uses. PostgreSQL's sessions are in groups of their own; a
-// stopped parent neither adds to them nor lets go of their ids.
-func killGroup(leader *os.Process) {
-	_ = leader.Signal(syscall.SIGSTOP)
-	for _, pid := range children(leader.Pid) {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+// childAttributes makes a child the leader of a process group and, if there is an
+// account, runs it under that one without our capabilities.
+func childAttributes(account string) (*syscall.SysProcAttr, error) {
+	attributes := &syscall.SysProcAttr{Setpgid: true}
+	if account == "" {
+		return attributes, nil
 	}
-	_ = syscall.Kill(-leader.Pid, syscall.SIGKILL)
+	uid, gid, err := lookUpAccount(account)
+	attributes.Credential = &syscall.Credential{Uid: uid, Gid: gid} // and no other groups
+	return attributes, err
 }
 
-// credential is an account with its main group and no other.
-func credential(account string) (*syscall.Credential, error) {
+func lookUpAccount(account string) (uid, gid uint32, err error) {
 	found, err := user.Lookup(account)
 	if err != nil {
-		return nil, fmt.Errorf("run as %s: %w", account, err)
+		return 0, 0, fmt.Errorf("run as %s: %w", account, err)
 	}
-	uid, err := strconv.ParseUint(found.Uid, 10, 32)
-	if err != nil {
-		return nil, fmt.Errorf("run as %s: user: %w", account, err)
+	if _, err := fmt.Sscan(found.Uid+" "+found.Gid, &uid, &gid); err != nil {
+		return 0, 0, fmt.Errorf("run as %s: user %s, group %s: %w", account, found.Uid, found.Gid, err)
 	}
-	gid, err := strconv.ParseUint(found.Gid, 10, 32)
-	if err != nil {
-		return nil, fmt.Errorf("run as %s: group: %w", account, err)
-	}
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+	return uid, gid, nil
 }
 
-// giveTo makes account the owner of a file or directory.
-func giveTo(account, path string) error {
-	owner, err := credential(account)
+// changeOwner gives a file or directory to the account.
+func changeOwner(account, path string) error {
+	uid, gid, err := lookUpAccount(account)
 	if err != nil {
 		return err
 	}
-	return os.Lchown(path, int(owner.Uid), int(owner.Gid))
+	return os.Lchown(path, int(uid), int(gid))
 }
 
-// isOwnDir reports whether path is a directory, not a link to one, of our user.
+// isOwnDir reports whether path is a directory, and no link to one, that we own.
 func isOwnDir(path string) bool {
 	uid, ok := ownerOf(path)
 	return ok && int(uid) == os.Geteuid()
 }
 
-// ownerOf is the user who owns a directory; of anything else it is not known.
-func ownerOf(dir string) (uid uint32, known bool) {
+// ownerOf returns the owner of a directory. ok is false if it is not a directory.
+func ownerOf(dir string) (uid uint32, ok bool) {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {
 		return 0, false
@@ -69,31 +65,48 @@ func ownerOf(dir string) (uid uint32, known bool) {
 	return stat.Uid, true
 }
 
-// processGone reports whether no process has this id.
-func processGone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+func processEnded(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
-// startWatchdog starts a watchdog over process pid; release ends it.
-func startWatchdog(pid int) (release func(), err error) {
+// killGroup kills a process, its group and, on Linux, its other children. A child that
+// survives, such as the one that writes a Redis snapshot, would write to the directory
+// of the restarted server. PostgreSQL's sessions are in groups of their own. The process
+// is stopped first, so that it starts no more children.
+func killGroup(leader *os.Process) {
+	_ = leader.Signal(syscall.SIGSTOP)
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", leader.Pid)) // none outside Linux
+	for _, task := range tasks {
+		children, _ := os.ReadFile(task) // the thread may have ended
+		for field := range strings.FieldsSeq(string(children)) {
+			if pid, err := strconv.Atoi(field); err == nil {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
+	_ = syscall.Kill(-leader.Pid, syscall.SIGKILL)
+}
+
+// guard starts a watchdog that kills process pid when we have ended. release ends the
+// watchdog.
+func guard(pid int) (release func(), err error) {
 	dog := watchdog(pid)
-	leash, err := dog.StdinPipe()
+	pipe, err := dog.StdinPipe()
+	if err == nil {
+		err = dog.Start()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("guard process %d: %w", pid, err)
 	}
-	if err := dog.Start(); err != nil {
-		return nil, fmt.Errorf("guard process %d: %w", pid, err)
-	}
 	return func() {
-		_ = dog.Process.Kill() // before the leash opens, or it would bite
+		_ = dog.Process.Kill() // before the pipe is closed, which would make it kill pid
 		_ = dog.Wait()
-		_ = leash.Close()
+		_ = pipe.Close()
 	}, nil
 }
 
-// watchdog is a shell that kills process pid once we are gone. It learns of
-// that by reading from a pipe whose other end only we hold: however we die, the
-// kernel closes it.
+// watchdog is a shell that waits for the end of a pipe and then kills process pid. Only
+// we have the pipe's other end, which the kernel closes however we end.
 func watchdog(pid int) *exec.Cmd {
 	dog := exec.Command("/bin/sh", "-c", `read -r line; kill -9 "$0"`, strconv.Itoa(pid))
-	dog.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	dog.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // not reached by Ctrl-C
 	return dog
 }

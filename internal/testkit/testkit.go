@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/store"
 	"sagabench/store/pebblestore"
 	"sagabench/store/redisstore"
@@ -26,7 +27,7 @@ func OnEveryStore(t *testing.T, test func(t *testing.T, s store.Store)) {
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		test(t, OpenRedis(t, lab.TestRedis(t, lab.RedisConfig{})))
+		test(t, OpenRedis(t, labtest.Start(t, lab.Redis, lab.Config{})))
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/lua"
 	"sagabench/store"
 	"sagabench/store/redisstore"
@@ -50,10 +51,10 @@ func keysOn(t *testing.T, server *lab.Server) []string {
 // of.
 func TestBench_PricesEverything(t *testing.T) {
 	t.Parallel()
-	for _, binary := range lab.RedisBinaries() {
+	for _, binary := range lab.Redis.Binaries() {
 		t.Run(binary, func(t *testing.T) {
 			t.Parallel()
-			server := lab.TestRedis(t, lab.RedisConfig{Binary: binary})
+			server := labtest.Start(t, lab.Redis, lab.Config{Binary: binary})
 			b := open(t, quick(server))
 			_, err := b.control.do("SET", "of-somebody-else", "x")
 			require.NoError(t, err)
@@ -127,7 +128,7 @@ func requireComplete(t *testing.T, b *Bench) {
 
 func TestBench_AgreesOnHowARunsSagasCame(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{})
+	server := labtest.Start(t, lab.Redis, lab.Config{})
 	cfg := redisstore.DefaultConfig()
 	cfg.URL = server.URL()
 	s, err := redisstore.Open(t.Context(), cfg)
@@ -172,7 +173,7 @@ func TestBench_AgreesOnHowARunsSagasCame(t *testing.T) {
 
 func TestBench_Interrupted_KeepsWhatItHas(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{})
+	server := labtest.Start(t, lab.Redis, lab.Config{})
 	cfg := quick(server)
 	ctx, cancel := context.WithCancel(t.Context())
 	cfg.Progress = func(p Progress) {
@@ -190,7 +191,7 @@ func TestBench_Interrupted_KeepsWhatItHas(t *testing.T) {
 // A user of a server that is somebody else's may do little, and CONFIG least.
 func TestBench_WithoutRights_SaysWhatItCouldNotRead(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{
+	server := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{
 		"user": "bench on >word ~b*:* -@all +ping +select +info +time +script|load +evalsha +get +set +setnx +del" +
 			" +getrange +setrange +pexpire +pexpireat +zadd +zrem +zscore",
 	}})
@@ -213,7 +214,7 @@ func TestBench_WithoutRights_SaysWhatItCouldNotRead(t *testing.T) {
 
 func TestOpen_SaysInOneLineWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"requirepass": "letmein"}})
+	server := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{"requirepass": "letmein"}})
 	for url, says := range map[string]string{
 		"redis://127.0.0.1:1":             "127.0.0.1:1",
 		"redis://" + server.Addr():        "NOAUTH",
@@ -229,7 +230,7 @@ func TestOpen_SaysInOneLineWhatIsWrong(t *testing.T) {
 
 func TestBench_NoRoomForALargeIndex(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"maxmemory": "16mb"}})
+	server := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{"maxmemory": "16mb"}})
 	cfg := quick(server)
 	cfg.Due = []int{400, 10_000_000}
 	b := open(t, cfg)
@@ -244,7 +245,7 @@ func TestBench_NoRoomForALargeIndex(t *testing.T) {
 
 func TestBench_NoticesOthers(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{})
+	server := labtest.Start(t, lab.Redis, lab.Config{})
 	cfg := quick(server)
 	cfg.Brief = true
 	b, other := open(t, cfg), open(t, Config{URL: server.URL()})
@@ -278,7 +279,7 @@ func TestBench_AgainstOtherScripts(t *testing.T) {
 		others[i] = newScript(s.Name, s.Source+"-- another\n")
 	}
 	others[1] = newScript("update", "return redis.error_reply('ERR broken')")
-	cfg := quick(lab.TestRedis(t, lab.RedisConfig{}))
+	cfg := quick(labtest.Start(t, lab.Redis, lab.Config{}))
 	cfg.Against = others
 	b := open(t, cfg)
 	for range 4 {

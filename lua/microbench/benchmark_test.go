@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/lua"
 )
 
@@ -14,7 +15,7 @@ import (
 // over the wire; what to look at is the server's CPU.
 func BenchmarkScript(b *testing.B) {
 	cfg := Default()
-	cfg.URL, cfg.Due = lab.TestRedis(b, lab.RedisConfig{}).URL(), nil
+	cfg.URL, cfg.Due = labtest.Start(b, lab.Redis, lab.Config{}).URL(), nil
 	bench := open(b, cfg)
 	for _, o := range operations(lua.All()) {
 		for _, s := range []Shape{base.of(1), base.of(16), base.of(64), {Steps: 50, Sagas: 16, Pipeline: base.Pipeline, Conns: connections}} {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/lua"
 	"sagabench/store"
 	"sagabench/store/redisstore"
@@ -23,7 +24,7 @@ import (
 // once.
 func TestOperations_AreTheStoresCalls(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{})
+	server := labtest.Start(t, lab.Redis, lab.Config{})
 	cfg := redisstore.DefaultConfig()
 	cfg.URL = server.URL()
 	s, err := redisstore.Open(t.Context(), cfg)
@@ -133,7 +134,7 @@ func monitor(t *testing.T, server *lab.Server) <-chan []string {
 // them what they are named after.
 func TestOperations_DoWhatTheyAreNamedAfter(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{})
+	server := labtest.Start(t, lab.Redis, lab.Config{})
 	cfg := redisstore.DefaultConfig()
 	cfg.URL = server.URL()
 	s, err := redisstore.Open(t.Context(), cfg)

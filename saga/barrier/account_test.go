@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/saga/barrier"
 )
 
@@ -43,10 +44,10 @@ func forEachDialect(t *testing.T, test func(t *testing.T, a *sqlAccount)) {
 }
 
 func forEachRedis(t *testing.T, test func(t *testing.T, a *redisAccount)) {
-	for _, binary := range lab.RedisBinaries() {
+	for _, binary := range lab.Redis.Binaries() {
 		t.Run(filepath.Base(binary), func(t *testing.T) {
 			t.Parallel()
-			test(t, newRedisAccount(t, lab.TestRedis(t, lab.RedisConfig{Binary: binary})))
+			test(t, newRedisAccount(t, labtest.Start(t, lab.Redis, lab.Config{Binary: binary})))
 		})
 	}
 }

@@ -68,7 +68,7 @@ func Example() {
 // A seat is reserved unless it is taken, by a script of one's own.
 func ExampleBarrier_CallRedis() {
 	ctx := context.Background()
-	server, err := lab.StartRedis(ctx, lab.RedisConfig{})
+	server, err := lab.Redis.Start(ctx, lab.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -35,13 +35,13 @@ func TestMain(m *testing.M) {
 // these tests are about.
 func runTests(m *testing.M) (code int, err error) {
 	ctx := context.Background()
-	if servers.mysql, err = lab.StartMySQL(ctx, lab.MySQLConfig{Settings: map[string]string{
+	if servers.mysql, err = lab.MySQL.Start(ctx, lab.Config{Settings: map[string]string{
 		"loose_debug_no_sync": "",
 	}}); err != nil {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, servers.mysql.Stop()) }()
-	if servers.postgres, err = lab.StartPostgres(ctx, lab.PostgresConfig{Settings: map[string]string{
+	if servers.postgres, err = lab.Postgres.Start(ctx, lab.Config{Settings: map[string]string{
 		"fsync": "off",
 	}}); err != nil {
 		return 1, err

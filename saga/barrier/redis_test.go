@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/saga/barrier"
 )
 
@@ -52,7 +53,7 @@ func TestCallRedis_AnErrorOfTheScript_LeavesNoMark(t *testing.T) {
 
 func TestCallRedis_AFullServer_RefusesAllOrNothing(t *testing.T) {
 	t.Parallel()
-	a := newRedisAccount(t, lab.TestRedis(t, lab.RedisConfig{}))
+	a := newRedisAccount(t, labtest.Start(t, lab.Redis, lab.Config{}))
 	require.NoError(t, a.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	require.ErrorContains(t, a.add(t.Context(), action(a.gid()), -1), "OOM")
 	require.NoError(t, a.rdb.ConfigSet(t.Context(), "maxmemory", "0").Err())
@@ -89,7 +90,7 @@ func TestAdjustRedis_IsExactAtItsLimits(t *testing.T) {
 
 func TestCallRedis_TheContextEnds(t *testing.T) {
 	t.Parallel()
-	a := newRedisAccount(t, lab.TestRedis(t, lab.RedisConfig{}))
+	a := newRedisAccount(t, labtest.Start(t, lab.Redis, lab.Config{}))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, a.add(ctx, action("a"), 1), context.Canceled)

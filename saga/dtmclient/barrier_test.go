@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/saga/barrier"
 )
 
@@ -65,7 +66,7 @@ func sqlVault(t *testing.T, driver string, db *sql.DB, table string) vault {
 
 func redisVault(t *testing.T) vault {
 	t.Helper()
-	server := lab.TestRedis(t, lab.RedisConfig{})
+	server := labtest.Start(t, lab.Redis, lab.Config{})
 	v9 := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: server.Password()})
 	t.Cleanup(func() { v9.Close() })
 	v8 := redisv8.NewClient(&redisv8.Options{Addr: server.Addr(), Password: server.Password()})
@@ -134,7 +135,7 @@ const (
 
 func TestBarrier_IsSharedWithDtm_OnMySQL(t *testing.T) {
 	t.Parallel()
-	db := openDB(t, "mysql", lab.TestMySQL(t, lab.MySQLConfig{}))
+	db := openDB(t, "mysql", labtest.Start(t, lab.MySQL, lab.Config{}))
 	t.Run("our table", func(t *testing.T) {
 		require.NoError(t, barrier.CreateTable(t.Context(), db, barrier.MySQL, ""))
 		shared(t, sqlVault(t, "mysql", db, ""))
@@ -147,7 +148,7 @@ func TestBarrier_IsSharedWithDtm_OnMySQL(t *testing.T) {
 
 func TestBarrier_IsSharedWithDtm_OnPostgres(t *testing.T) {
 	t.Parallel()
-	db := openDB(t, "pgx", lab.TestPostgres(t, lab.PostgresConfig{}))
+	db := openDB(t, "pgx", labtest.Start(t, lab.Postgres, lab.Config{}))
 	t.Run("our table", func(t *testing.T) {
 		require.NoError(t, barrier.CreateTable(t.Context(), db, barrier.Postgres, ""))
 		shared(t, sqlVault(t, "pgx", db, ""))

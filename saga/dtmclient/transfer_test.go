@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 )
 
 // Money is moved by participants that use dtm's own barrier; some transfers are
@@ -19,7 +20,7 @@ import (
 func TestSaga_TransfersLoseNothing(t *testing.T) {
 	t.Parallel()
 	at := start(t)
-	server := lab.TestRedis(t, lab.RedisConfig{})
+	server := labtest.Start(t, lab.Redis, lab.Config{})
 	options, err := redis.ParseURL(server.URL())
 	require.NoError(t, err)
 	rdb := redis.NewClient(options)

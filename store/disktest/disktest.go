@@ -21,8 +21,8 @@ type Server interface {
 	// SlowSync makes every sync take d longer, including those that have begun.
 	SlowSync(d time.Duration) error
 
-	// HeldSyncs returns the number of syncs that SlowSync has delayed so far.
-	HeldSyncs() (int64, error)
+	// DelayedSyncs returns the number of syncs that SlowSync has delayed so far.
+	DelayedSyncs() (int64, error)
 
 	// Kill ends the server as a crash does. Restart starts it again.
 	Kill() error
@@ -56,7 +56,7 @@ func (f fixture) client(t *testing.T) store.Store {
 
 func (f fixture) heldSyncs(t *testing.T) int64 {
 	t.Helper()
-	n, err := f.server.HeldSyncs()
+	n, err := f.server.DelayedSyncs()
 	require.NoError(t, err)
 	return n
 }

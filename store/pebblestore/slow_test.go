@@ -60,7 +60,7 @@ func (m *machine) SlowSync(d time.Duration) error {
 	return nil
 }
 
-func (m *machine) HeldSyncs() (int64, error) { return m.held.Load(), nil }
+func (m *machine) DelayedSyncs() (int64, error) { return m.held.Load(), nil }
 
 // Kill goes on with the disk as a crash leaves it. The process itself cannot be
 // killed; it goes on with the disk from before.

@@ -6,16 +6,17 @@ import (
 	"testing"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/store"
 	"sagabench/store/disktest"
 )
 
 func TestStore_OnASlowDisk(t *testing.T) {
 	t.Parallel()
-	for _, binary := range lab.RedisBinaries() {
+	for _, binary := range lab.Redis.Binaries() {
 		t.Run(binary, func(t *testing.T) {
 			t.Parallel()
-			server := lab.TestRedis(t, lab.RedisConfig{
+			server := labtest.Start(t, lab.Redis, lab.Config{
 				Binary: binary, SlowSync: true,
 				Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"},
 			})

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/store"
 	"sagabench/store/groupcommit"
 )
@@ -50,7 +51,7 @@ func BenchmarkDispatch(b *testing.B) {
 	for _, way := range ways {
 		for _, callers := range []int{64, 256} {
 			b.Run(fmt.Sprintf("%s/callers=%d", way.name, callers), func(b *testing.B) {
-				server := lab.TestRedis(b, lab.RedisConfig{})
+				server := labtest.Start(b, lab.Redis, lab.Config{})
 				cfg := testConfig(server)
 				cfg.Conns = 64
 				s := open(b, cfg)
@@ -73,7 +74,7 @@ func BenchmarkAlone(b *testing.B) {
 		"groupcommit": func(t testing.TB, s *Store) applyOne { return committed(t, s, groupcommit.DefaultConfig()) },
 	} {
 		b.Run(name, func(b *testing.B) {
-			server := lab.TestRedis(b, lab.RedisConfig{})
+			server := labtest.Start(b, lab.Redis, lab.Config{})
 			s := open(b, testConfig(server))
 			defer s.Close()
 			measureSagas(b, s, 1, apply(b, s))
@@ -86,7 +87,7 @@ func BenchmarkAlone(b *testing.B) {
 func BenchmarkShards(b *testing.B) {
 	for _, shards := range []int{1, 2, 4, 8, 16, 64} {
 		b.Run(strconv.Itoa(shards), func(b *testing.B) {
-			server := lab.TestRedis(b, lab.RedisConfig{})
+			server := labtest.Start(b, lab.Redis, lab.Config{})
 			cfg := testConfig(server)
 			cfg.Shards = shards
 			s := open(b, cfg)

@@ -11,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/store"
 )
 
 func TestOpen_RefusesWhatItCannotUse(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"requirepass": "letmein"}})
+	server := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{"requirepass": "letmein"}})
 	base := testConfig(server)
 	for name, tt := range map[string]struct {
 		change func(*Config)
@@ -54,7 +55,7 @@ func TestOpen_RefusesWhatItCannotUse(t *testing.T) {
 func TestOpen_RefusesAServerThatMayEvict(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"allkeys-lru", "volatile-ttl", "allkeys-random"} {
-		server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"maxmemory-policy": policy}})
+		server := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{"maxmemory-policy": policy}})
 		_, err := Open(t.Context(), testConfig(server))
 		require.ErrorIs(t, err, store.ErrUnsafe)
 		require.ErrorContains(t, err, policy)
@@ -64,7 +65,7 @@ func TestOpen_RefusesAServerThatMayEvict(t *testing.T) {
 
 func TestOpen_RefusesAnotherNumberOfShards(t *testing.T) {
 	t.Parallel()
-	cfg := testConfig(lab.TestRedis(t, lab.RedisConfig{}))
+	cfg := testConfig(labtest.Start(t, lab.Redis, lab.Config{}))
 	cfg.Shards = 3
 	open(t, cfg).Close()
 	cfg.Shards = 4
@@ -86,7 +87,7 @@ func TestOpen_RefusesAnotherNumberOfShards(t *testing.T) {
 // takes what sees to that for a saga.
 func TestDueIndex_IsASkipList(t *testing.T) {
 	t.Parallel()
-	s := open(t, testConfig(lab.TestRedis(t, lab.RedisConfig{})))
+	s := open(t, testConfig(labtest.Start(t, lab.Redis, lab.Config{})))
 	defer s.Close()
 	index := s.indexKey(0)
 	check := func() {
@@ -120,7 +121,7 @@ func TestDueIndex_IsASkipList(t *testing.T) {
 
 func TestApply_LoadsForgottenScriptsAgain(t *testing.T) {
 	t.Parallel()
-	s := open(t, testConfig(lab.TestRedis(t, lab.RedisConfig{})))
+	s := open(t, testConfig(labtest.Start(t, lab.Redis, lab.Config{})))
 	defer s.Close()
 	for i := range 3 {
 		// The batch needs three scripts, so the pipeline meets NOSCRIPT thrice.
@@ -138,7 +139,7 @@ func TestApply_LoadsForgottenScriptsAgain(t *testing.T) {
 
 func TestApply_AcrossARestartLosesNothing(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}})
+	server := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}})
 	s := open(t, testConfig(server))
 	defer s.Close()
 	requireApplied(t, s, []store.Change{create(1), create(2)})
@@ -165,7 +166,7 @@ func TestApply_AcrossARestartLosesNothing(t *testing.T) {
 
 func TestApply_OutOfMemoryWritesNothing(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"maxmemory": "6mb"}})
+	server := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{"maxmemory": "6mb"}})
 	s := open(t, testConfig(server))
 	defer s.Close()
 	var refused error
@@ -203,7 +204,7 @@ func TestSettings_ReadsTheDurabilityClass(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(tt.want, tt.settings), func(t *testing.T) {
 			t.Parallel()
-			s := open(t, testConfig(lab.TestRedis(t, lab.RedisConfig{Settings: tt.settings})))
+			s := open(t, testConfig(labtest.Start(t, lab.Redis, lab.Config{Settings: tt.settings})))
 			defer s.Close()
 			got, err := s.Settings(t.Context())
 			require.NoError(t, err)
@@ -214,7 +215,7 @@ func TestSettings_ReadsTheDurabilityClass(t *testing.T) {
 
 func TestSettings_WithoutTheRightToConfig(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{
+	server := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{
 		"appendonly": "yes", "appendfsync": "always", "rename-command": `CONFIG ""`,
 	}})
 	s := open(t, testConfig(server))
@@ -227,7 +228,7 @@ func TestSettings_WithoutTheRightToConfig(t *testing.T) {
 
 func TestWipe_LeavesOtherKeysAlone(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{})
+	server := labtest.Start(t, lab.Redis, lab.Config{})
 	s, other := open(t, testConfig(server)), open(t, testConfig(server))
 	defer s.Close()
 	defer other.Close()
@@ -265,7 +266,7 @@ func TestVerify_FindsWhatIsWrong(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := open(t, testConfig(lab.TestRedis(t, lab.RedisConfig{})))
+			s := open(t, testConfig(labtest.Start(t, lab.Redis, lab.Config{})))
 			defer s.Close()
 			requireApplied(t, s, []store.Change{create(1), create(2)})
 			requireApplied(t, s, []store.Change{finish(2)})
@@ -283,7 +284,7 @@ func TestVerify_FindsWhatIsWrong(t *testing.T) {
 
 func TestClaimDue_CleansTheIndexOfWhatIsGone(t *testing.T) {
 	t.Parallel()
-	s := open(t, testConfig(lab.TestRedis(t, lab.RedisConfig{})))
+	s := open(t, testConfig(labtest.Start(t, lab.Redis, lab.Config{})))
 	defer s.Close()
 	c := create(1).(*store.Create)
 	c.Due = 0
@@ -327,7 +328,7 @@ func requireApplied(t *testing.T, s store.Applier, changes []store.Change) {
 // be walked.
 func TestList_OfUnfinishedSagasReadsNoOthers(t *testing.T) {
 	t.Parallel()
-	cfg := testConfig(lab.TestRedis(t, lab.RedisConfig{}))
+	cfg := testConfig(labtest.Start(t, lab.Redis, lab.Config{}))
 	cfg.Shards = 3
 	s := open(t, cfg)
 	defer s.Close()
@@ -367,7 +368,7 @@ func TestList_OfUnfinishedSagasReadsNoOthers(t *testing.T) {
 // prefix next finds what that has written since.
 func TestOpen_AfterTheServerLostEverything_FindsTheShards(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{})
+	server := labtest.Start(t, lab.Redis, lab.Config{})
 	cfg := DefaultConfig()
 	cfg.URL = server.URL()
 	open := func(shards int) *Store {

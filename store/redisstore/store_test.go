@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/store"
 	"sagabench/store/storetest"
 )
@@ -42,18 +43,18 @@ func open(t testing.TB, cfg Config) *Store {
 
 // TestStore runs on every version of Redis that there is a binary of.
 func TestStore(t *testing.T) {
-	for _, binary := range lab.RedisBinaries() {
+	for _, binary := range lab.Redis.Binaries() {
 		t.Run(binary, func(t *testing.T) {
-			server := lab.TestRedis(t, lab.RedisConfig{Binary: binary})
+			server := labtest.Start(t, lab.Redis, lab.Config{Binary: binary})
 			storetest.Run(t, harness(server))
 		})
 	}
 }
 
 func TestStore_Model(t *testing.T) {
-	storetest.RunModel(t, harness(lab.TestRedis(t, lab.RedisConfig{})))
+	storetest.RunModel(t, harness(labtest.Start(t, lab.Redis, lab.Config{})))
 }
 
 func BenchmarkStore(b *testing.B) {
-	storetest.Benchmark(b, harness(lab.TestRedis(b, lab.RedisConfig{})))
+	storetest.Benchmark(b, harness(labtest.Start(b, lab.Redis, lab.Config{})))
 }

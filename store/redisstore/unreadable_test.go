@@ -10,16 +10,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/store"
 )
 
 // What is no saga, or was spoilt by hand, holds up neither those that are claimed
 // with it nor those that are listed, counted or created with it.
 func TestUnreadable_HoldsUpNoOther(t *testing.T) {
-	for _, binary := range lab.RedisBinaries() {
+	for _, binary := range lab.Redis.Binaries() {
 		t.Run(binary, func(t *testing.T) {
 			t.Parallel()
-			unreadableHoldsUpNoOther(t, lab.TestRedis(t, lab.RedisConfig{Binary: binary}))
+			unreadableHoldsUpNoOther(t, labtest.Start(t, lab.Redis, lab.Config{Binary: binary}))
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/store"
 	"sagabench/store/disktest"
 )
@@ -15,12 +16,12 @@ import (
 func (k *kind) slowSync(t testing.TB, settings map[string]string) *lab.Server {
 	t.Helper()
 	if k.name == "postgres" {
-		return lab.TestPostgres(t, lab.PostgresConfig{Settings: settings, SlowSync: true})
+		return labtest.Start(t, lab.Postgres, lab.Config{Settings: settings, SlowSync: true})
 	}
 	// Statistics of a new table are written under a lock that all sessions wait for.
 	all := map[string]string{"innodb_stats_auto_recalc": "OFF"}
 	maps.Copy(all, settings)
-	return lab.TestMySQL(t, lab.MySQLConfig{Binary: k.binary, Settings: all, SlowSync: true})
+	return labtest.Start(t, lab.MySQL, lab.Config{Binary: k.binary, Settings: all, SlowSync: true})
 }
 
 func TestStore_OnASlowDisk(t *testing.T) {

@@ -35,12 +35,12 @@ var kinds = allKinds()
 
 func allKinds() []*kind {
 	var all []*kind
-	for _, binary := range lab.MySQLBinaries() {
+	for _, binary := range lab.MySQL.Binaries() {
 		all = append(all, &kind{
 			name: "mysql", label: "mysql" + binary, binary: binary,
 			quick: map[string]string{"innodb_flush_method": "nosync"},
 			start: func(ctx context.Context, settings map[string]string) (*lab.Server, error) {
-				return lab.StartMySQL(ctx, lab.MySQLConfig{Binary: binary, Settings: settings})
+				return lab.MySQL.Start(ctx, lab.Config{Binary: binary, Settings: settings})
 			},
 		})
 	}
@@ -48,7 +48,7 @@ func allKinds() []*kind {
 		name: "postgres", label: "postgres",
 		quick: map[string]string{"fsync": "off"},
 		start: func(ctx context.Context, settings map[string]string) (*lab.Server, error) {
-			return lab.StartPostgres(ctx, lab.PostgresConfig{Settings: settings})
+			return lab.Postgres.Start(ctx, lab.Config{Settings: settings})
 		},
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"sagabench/bench/internal/result"
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 )
 
 // shortSearch takes seconds. A median needs few requests.
@@ -30,7 +31,7 @@ func capacityOf(t *testing.T, stdout string) result.CapacitySummary {
 // this machine does; what is written down does not.
 func TestCapacity_FindsARate(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{})
+	server := labtest.Start(t, lab.Redis, lab.Config{})
 	p := newProgram(t)
 	got := p.run(append([]string{"capacity", server.URL(), "--json", "--out", "found"}, shortSearch...)...)
 	require.Contains(t, []int{exitOK, exitInvalid}, got.code, got.stderr)

@@ -9,13 +9,14 @@ import (
 
 	"sagabench/bench/internal/result"
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 )
 
 // Two servers that run already are searched together; when one of them dies there is
 // nothing to search on any more.
 func TestCapacity_OfServersThatRun(t *testing.T) {
 	t.Parallel()
-	redis := lab.TestRedis(t, lab.RedisConfig{})
+	redis := labtest.Start(t, lab.Redis, lab.Config{})
 	p := newProgram(t, "SAGABENCH_REDIS_URL="+redis.URL(), tokenVariable)
 	one, two := p.serve("redis", "--listen", "127.0.0.1:0"), p.serve("redis", "--listen", "127.0.0.1:0")
 	targets := one.url + "," + two.url

@@ -14,6 +14,7 @@ import (
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/server"
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 )
 
 // theToken is what the tests' servers want to be shown.
@@ -105,7 +106,7 @@ func (p program) load(args ...string) (result.Summary, outcome) {
 
 func TestLoad_DTM_DrivesACoordinator(t *testing.T) {
 	t.Parallel()
-	redis := lab.TestRedis(t, lab.RedisConfig{})
+	redis := labtest.Start(t, lab.Redis, lab.Config{})
 	p := newProgram(t, "SAGABENCH_REDIS_URL="+redis.URL())
 	s := p.start("coordinator", "redis", "--listen", "127.0.0.1:0")
 	for _, target := range []string{s.url, s.url + "/", s.url + "/api/dtmsvr"} {

@@ -12,6 +12,7 @@ import (
 	"sagabench/bench/internal/audit"
 	"sagabench/bench/internal/load"
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/store"
 	"sagabench/store/open"
 )
@@ -32,7 +33,7 @@ var shortLease = []string{
 // begun is finished or compensated within a lease and two seconds.
 func TestServe_KilledUnderLoad(t *testing.T) {
 	t.Parallel()
-	redis := lab.TestRedis(t, lab.RedisConfig{})
+	redis := labtest.Start(t, lab.Redis, lab.Config{})
 	for _, name := range []string{"pebble", redis.URL(), mysqlKind.server(t).URL(), postgresKind.server(t).URL()} {
 		target, err := open.Parse(name, openConfig(t))
 		require.NoError(t, err)
@@ -65,7 +66,7 @@ func TestServe_StoreRestartedUnderLoad(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server, err := startServer(context.WithoutCancel(t.Context()), name, settings)
+			server, err := lab.Kinds[name].Start(context.WithoutCancel(t.Context()), lab.Config{Settings: settings})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, server.Stop()) })
 			target, err := open.Parse(server.URL(), openConfig(t))

@@ -14,6 +14,7 @@ import (
 
 	"sagabench/bench/internal/load"
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/internal/config"
 	"sagabench/internal/secret"
 )
@@ -22,8 +23,8 @@ import (
 // code than 0, and nothing written.
 func TestMain_RefusesWrongInput(t *testing.T) {
 	t.Parallel()
-	secured := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"requirepass": "topsecret"}})
-	evicting := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"maxmemory-policy": "allkeys-lru"}})
+	secured := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{"requirepass": "topsecret"}})
+	evicting := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{"maxmemory-policy": "allkeys-lru"}})
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { taken.Close() }) // the parallel tests outlive this function

@@ -190,7 +190,7 @@ const windows = 3750
 // open starts the server, if it is to be, and prepares it.
 func (r *luaRun) open(ctx context.Context, s *luaServer, settings map[string]string, brief bool) (err error) {
 	if s.binary != "" {
-		if s.lab, err = lab.StartRedis(ctx, lab.RedisConfig{Binary: s.binary, Settings: settings}); err != nil {
+		if s.lab, err = lab.Redis.Start(ctx, lab.Config{Binary: s.binary, Settings: settings}); err != nil {
 			return err
 		}
 		s.target.SetURL(s.lab.URL())

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/lua/microbench"
 )
 
@@ -83,7 +84,7 @@ func TestLua_Start(t *testing.T) {
 // with keys of its own, and no library or setting of ours left behind.
 func TestLua_OfAServerThatIsNotOurs(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{
+	server := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{
 		"user": "bench on >word ~b*:* -@all +ping +select +info +time +script|load +evalsha +get +set +setnx +del" +
 			" +getrange +setrange +pexpire +pexpireat +pttl +scan +zadd +zrem +zscore +zscan +zcount +zrange +zrangebyscore +unlink",
 	}})

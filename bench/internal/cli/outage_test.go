@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/deploy/lab"
 	"sagabench/store/open"
 )
 
@@ -25,7 +26,7 @@ func TestCoordinator_LogsAnOutageOnce(t *testing.T) {
 	for _, name := range []string{open.Redis, open.MySQL, open.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server, err := startServer(t.Context(), name, nil)
+			server, err := lab.Kinds[name].Start(t.Context(), lab.Config{})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, server.Stop()) })
 			s := newProgram(t).start("coordinator", server.URL(), "--listen", "127.0.0.1:0")

@@ -16,6 +16,7 @@ import (
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/trial"
+	"sagabench/deploy/lab"
 	"sagabench/internal/config"
 	"sagabench/store/open"
 )
@@ -111,7 +112,7 @@ func (a *app) setUp(ctx context.Context, name string, start starting) (own setup
 		return own, err
 	}
 	if start.start {
-		server, err := startServer(ctx, target.Driver, settings)
+		server, err := lab.Kinds[target.Driver].Start(ctx, lab.Config{Settings: settings})
 		if err != nil {
 			return own, err
 		}

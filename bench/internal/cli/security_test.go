@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/internal/testkit"
 )
 
@@ -30,7 +31,7 @@ const (
 // no file, no line.
 func TestRun_KeepsItsSecrets(t *testing.T) {
 	t.Parallel()
-	redis := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"requirepass": password}})
+	redis := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{"requirepass": password}})
 	p := newProgram(t, "SAGABENCH_REDIS_URL="+redis.URL(), "SAGABENCH_SERVER_TOKEN="+userToken, "SAGABENCH_SERVER_ADMIN_TOKEN="+adminToken)
 	require.Contains(t, redis.URL(), password)
 
@@ -85,7 +86,7 @@ func (p program) requireNoSecrets() {
 
 func TestServe_LogsNoSecrets(t *testing.T) {
 	t.Parallel()
-	redis := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"requirepass": password}})
+	redis := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{"requirepass": password}})
 	s := newProgram(t, "SAGABENCH_REDIS_URL="+redis.URL(), "SAGABENCH_SERVER_TOKEN="+userToken).serve("redis", "--listen", "127.0.0.1:0")
 	require.NoError(t, redis.Kill())
 	for _, path := range []string{"/bench/saga", "/healthz", "/ui", "/metrics"} {
@@ -102,7 +103,7 @@ func TestServe_LogsNoSecrets(t *testing.T) {
 // touch it.
 func TestRun_LeavesOthersAlone(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{})
+	server := labtest.Start(t, lab.Redis, lab.Config{})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: server.Password()})
 	defer client.Close()
 	others := map[string]string{"other": "1", "saga2:{0}:x": "2", "b1234567:{0}:x": "3", "saga": "4"}
@@ -142,7 +143,7 @@ func TestDocumentation_TheRedisUser_CanDoAllThatIsNeeded(t *testing.T) {
 	rule := strings.Replace(strings.TrimPrefix(user, "user "), ">PASSWORD", ">"+password, 1)
 	more := regexp.MustCompile("also `([^`]+)`").FindStringSubmatch(string(text)) // for bench run
 	require.NotNil(t, more)
-	server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{
+	server := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{
 		"user":        rule + "\n" + strings.Replace(rule, "sagabench ", "bencher ", 1) + " " + more[1],
 		"requirepass": "another-" + password,
 	}})
@@ -188,7 +189,7 @@ func TestCoordinator_SpeaksTLSWithRedis(t *testing.T) {
 	certificate, key := authority.Issue("server")
 	handOver(t, filepath.Dir(key), "redis")
 	port := freePort(t)
-	server := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{
+	server := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{
 		"tls-port": strconv.Itoa(port), "tls-cert-file": certificate, "tls-key-file": key, "tls-auth-clients": "no",
 	}})
 	url := "rediss://:" + server.Password() + "@127.0.0.1:" + strconv.Itoa(port)

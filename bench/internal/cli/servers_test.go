@@ -47,7 +47,7 @@ func forEachSQL(t *testing.T, test func(t *testing.T, k *sqlKind)) {
 
 // start starts a server whose class is D3, unless the settings say otherwise.
 func (k *sqlKind) start(ctx context.Context, settings map[string]string) (*lab.Server, error) {
-	return startServer(ctx, k.name, settings)
+	return lab.Kinds[k.name].Start(ctx, lab.Config{Settings: settings})
 }
 
 // own starts a server for one test.

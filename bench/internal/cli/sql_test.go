@@ -14,6 +14,7 @@ import (
 
 	"sagabench/bench/internal/result"
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/internal/filesystem"
 	"sagabench/store"
 )
@@ -230,7 +231,7 @@ func requireNothingIn(t *testing.T, dir string) {
 // store behind.
 func TestCheck_WhereThereIsNoSaga_IsAnError(t *testing.T) {
 	t.Parallel()
-	redis := lab.TestRedis(t, lab.RedisConfig{})
+	redis := labtest.Start(t, lab.Redis, lab.Config{})
 	for name, tt := range map[string]struct{ store, env string }{
 		"pebble":   {"pebble:there", ""},
 		"redis":    {redis.URL(), "SAGABENCH_REDIS_PREFIX=nobody"},

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"sagabench/deploy/lab"
 	"sagabench/store/open"
 )
 
@@ -77,18 +75,6 @@ var places = []string{
 }
 
 var settingName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
-
-// startServer starts a server for a run.
-func startServer(ctx context.Context, driver string, settings map[string]string) (*lab.Server, error) {
-	switch driver {
-	case open.MySQL:
-		return lab.StartMySQL(ctx, lab.MySQLConfig{Settings: settings})
-	case open.Postgres:
-		return lab.StartPostgres(ctx, lab.PostgresConfig{Settings: settings})
-	default:
-		return lab.StartRedis(ctx, lab.RedisConfig{Settings: settings})
-	}
-}
 
 // secretSetting are the names of settings that hold passwords.
 var secretSetting = regexp.MustCompile(`(?i)^([^=]*(pass|auth|secret)[^=]*|user)=`)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 )
 
 // status asks a server that may not listen yet.
@@ -25,7 +26,7 @@ func status(url string) int {
 
 func TestCoordinator_WaitsForItsStore(t *testing.T) {
 	t.Parallel()
-	redis := lab.TestRedis(t, lab.RedisConfig{})
+	redis := labtest.Start(t, lab.Redis, lab.Config{})
 	require.NoError(t, redis.Kill())
 	listen := freeAddress(t)
 	p := newProgram(t)
@@ -58,7 +59,7 @@ func TestCoordinator_GivesItsStoreUp(t *testing.T) {
 // A store that comes back and can never be used is given up at once, by its own fault.
 func TestCoordinator_StoreItWaitsForIsNone(t *testing.T) {
 	t.Parallel()
-	redis := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"maxmemory-policy": "allkeys-lru"}})
+	redis := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{"maxmemory-policy": "allkeys-lru"}})
 	require.NoError(t, redis.Kill())
 	cmd := newProgram(t).command("coordinator", redis.URL(), "--listen", "127.0.0.1:0")
 	stderr := newLines()

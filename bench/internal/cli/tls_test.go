@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/internal/secret"
 	"sagabench/internal/testkit"
 )
@@ -63,7 +64,7 @@ func redisWithClientCertificates(t *testing.T, a *testkit.Authority) (address, s
 	cert, key := a.Issue("server")
 	handOver(t, filepath.Dir(key), "redis")
 	port := freePort(t)
-	lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{
+	labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{
 		"tls-port": strconv.Itoa(port), "tls-cert-file": cert, "tls-key-file": key, "tls-ca-cert-file": a.CA, "tls-auth-clients": "yes",
 		"requirepass": password,
 	}})

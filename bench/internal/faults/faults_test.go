@@ -17,6 +17,7 @@ import (
 
 	"sagabench/bench/internal/audit"
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/internal/testkit"
 	"sagabench/store"
 	"sagabench/store/open"
@@ -43,10 +44,10 @@ const slowSync = runtime.GOOS == "linux" // where the lab can slow a disk
 var kinds = []storeKind{
 	{name: "pebble"},
 	{"redis", func(t *testing.T) *lab.Server {
-		return lab.TestRedis(t, lab.RedisConfig{SlowSync: slowSync, Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}})
+		return labtest.Start(t, lab.Redis, lab.Config{SlowSync: slowSync, Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}})
 	}, "SAGABENCH_REDIS_URL"},
-	{"mysql", func(t *testing.T) *lab.Server { return lab.TestMySQL(t, lab.MySQLConfig{SlowSync: slowSync}) }, "SAGABENCH_MYSQL_URL"},
-	{"postgres", func(t *testing.T) *lab.Server { return lab.TestPostgres(t, lab.PostgresConfig{SlowSync: slowSync}) }, "SAGABENCH_POSTGRES_URL"},
+	{"mysql", func(t *testing.T) *lab.Server { return labtest.Start(t, lab.MySQL, lab.Config{SlowSync: slowSync}) }, "SAGABENCH_MYSQL_URL"},
+	{"postgres", func(t *testing.T) *lab.Server { return labtest.Start(t, lab.Postgres, lab.Config{SlowSync: slowSync}) }, "SAGABENCH_POSTGRES_URL"},
 }
 
 // world is a store with its server, hosts, participants and clients.

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 )
 
 // connect is one connection more to a Redis, if it lets it in.
@@ -30,8 +31,8 @@ func TestUsage_ConnectionsAreThoseOfTheServer(t *testing.T) {
 	t.Parallel()
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		for _, binary := range lab.RedisBinaries() {
-			server := lab.TestRedis(t, lab.RedisConfig{Binary: binary, Settings: map[string]string{"maxclients": "4"}})
+		for _, binary := range lab.Redis.Binaries() {
+			server := labtest.Start(t, lab.Redis, lab.Config{Binary: binary, Settings: map[string]string{"maxclients": "4"}})
 			cfg := Default()
 			cfg.Store = redisAt(server)
 			s := begin(t, cfg)

@@ -17,6 +17,7 @@ import (
 
 	"sagabench/bench/internal/result"
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/store/open"
 )
 
@@ -34,10 +35,10 @@ return redis.call('GET', KEYS[1])`
 // eachRedis runs a test against every Redis there is.
 func eachRedis(t *testing.T, test func(*testing.T, *lab.Server, *redis.Client)) {
 	t.Helper()
-	for _, binary := range lab.RedisBinaries() {
+	for _, binary := range lab.Redis.Binaries() {
 		t.Run(binary, func(t *testing.T) {
 			t.Parallel()
-			server := lab.TestRedis(t, lab.RedisConfig{Binary: binary, Settings: map[string]string{"requirepass": "secret"}})
+			server := labtest.Start(t, lab.Redis, lab.Config{Binary: binary, Settings: map[string]string{"requirepass": "secret"}})
 			opt, err := redis.ParseURL(server.URL())
 			require.NoError(t, err)
 			client := redis.NewClient(opt)
@@ -121,7 +122,7 @@ func TestUsage_ProbeAloneCostsRedisNothing(t *testing.T) {
 
 func TestUsage_CallsAreUnknownWhenNobodySaysWhatScriptsCall(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{})
+	server := labtest.Start(t, lab.Redis, lab.Config{})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: server.Password()})
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	cfg := Default()
@@ -133,7 +134,7 @@ func TestUsage_CallsAreUnknownWhenNobodySaysWhatScriptsCall(t *testing.T) {
 
 func TestUsage_MemoryIsUnknownWhenKeysWentAway(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{})
+	server := labtest.Start(t, lab.Redis, lab.Config{})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: server.Password()})
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	cfg := Default()
@@ -152,7 +153,7 @@ func TestUsage_MemoryIsUnknownWhenKeysWentAway(t *testing.T) {
 
 func TestUsage_RestartedRedisIsNotMeasured(t *testing.T) {
 	t.Parallel()
-	server := lab.TestRedis(t, lab.RedisConfig{})
+	server := labtest.Start(t, lab.Redis, lab.Config{})
 	cfg := Default()
 	cfg.Store = redisAt(server)
 	s := begin(t, cfg)

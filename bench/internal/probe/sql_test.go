@@ -15,6 +15,7 @@ import (
 
 	"sagabench/bench/internal/result"
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/store/open"
 )
 
@@ -29,7 +30,7 @@ type sqlKind struct {
 func startMySQL(t *testing.T) sqlKind { return startMySQLBinary(t, "") }
 
 func startMySQLBinary(t *testing.T, binary string) sqlKind {
-	server := lab.TestMySQL(t, lab.MySQLConfig{Binary: binary})
+	server := labtest.Start(t, lab.MySQL, lab.Config{Binary: binary})
 	db := openDB(t, "mysql", server.DSN(""))
 	execute(t, db, "CREATE DATABASE place")
 	execute(t, db, "CREATE TABLE place.saga (id INT AUTO_INCREMENT PRIMARY KEY, body TEXT)")
@@ -41,7 +42,7 @@ func startMySQLBinary(t *testing.T, binary string) sqlKind {
 }
 
 func startPostgres(t *testing.T) sqlKind {
-	server := lab.TestPostgres(t, lab.PostgresConfig{})
+	server := labtest.Start(t, lab.Postgres, lab.Config{})
 	db := openDB(t, "pgx", server.DSN(""))
 	execute(t, db, "CREATE SCHEMA place")
 	execute(t, db, "CREATE TABLE place.saga (id SERIAL PRIMARY KEY, body TEXT)")
@@ -83,7 +84,7 @@ const insert = "INSERT INTO place.saga (body) VALUES ('a saga')"
 
 func TestUsage_MySQLCostsAreThoseOfTheClients(t *testing.T) {
 	t.Parallel()
-	for _, binary := range lab.MySQLBinaries() {
+	for _, binary := range lab.MySQL.Binaries() {
 		t.Run("mysql"+binary, func(t *testing.T) {
 			t.Parallel()
 			requireCostsOfTheClients(t, startMySQLBinary(t, binary))

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/store"
@@ -36,7 +37,7 @@ func BenchmarkRunSaga(b *testing.B) {
 	}{
 		{"memory", func() store.Store { return memstore.New(0) }},
 		{"pebble", func() store.Store { return testkit.OpenPebble(b) }},
-		{"redis", func() store.Store { return testkit.OpenRedis(b, lab.TestRedis(b, lab.RedisConfig{})) }},
+		{"redis", func() store.Store { return testkit.OpenRedis(b, labtest.Start(b, lab.Redis, lab.Config{})) }},
 	} {
 		b.Run(engine.name, func(b *testing.B) {
 			at := start(b, engine.open())

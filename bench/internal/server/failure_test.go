@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/internal/testkit"
 )
 
@@ -17,7 +18,7 @@ import (
 // somebody else's browser or log.
 func TestServer_StoreAway_AnswersDoNotSayWhereItIs(t *testing.T) {
 	t.Parallel()
-	redis := lab.TestRedis(t, lab.RedisConfig{})
+	redis := labtest.Start(t, lab.Redis, lab.Config{})
 	at := start(t, testkit.OpenRedis(t, redis), everything, withToken, func(_ *Config, d *Deps) {
 		d.Saga.Commit.Timeout = time.Second
 		d.Saga.Lease, d.Saga.RequestTimeout = 2*time.Second, 500*time.Millisecond

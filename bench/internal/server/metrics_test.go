@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/internal/testkit"
 	"sagabench/store"
 	"sagabench/store/memstore"
@@ -139,7 +140,7 @@ func TestMetrics_LeaveOutWhatTheStoreCannotSay(t *testing.T) {
 
 func TestServer_SaysWhenTheStoreIsAway(t *testing.T) {
 	t.Parallel()
-	redis := lab.TestRedis(t, lab.RedisConfig{Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}})
+	redis := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}})
 	at := start(t, testkit.OpenRedis(t, redis))
 	require.Equal(t, http.StatusOK, at.get("/healthz").status)
 	require.Equal(t, http.StatusOK, at.get("/bench/saga").status)

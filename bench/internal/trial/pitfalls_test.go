@@ -24,6 +24,7 @@ import (
 	"sagabench/bench/internal/server"
 	"sagabench/bench/internal/simserver"
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 	"sagabench/internal/secret"
 	"sagabench/store"
 	"sagabench/store/open"
@@ -191,7 +192,7 @@ func TestRun_IsInvalidWhenTheGeneratorIsTheLimit(t *testing.T) {
 // onRedis is a store on a Redis of its own.
 func onRedis(t *testing.T) (target open.Target, s store.Store, client *redis.Client) {
 	t.Helper()
-	started := lab.TestRedis(t, lab.RedisConfig{})
+	started := labtest.Start(t, lab.Redis, lab.Config{})
 	cfg := redisstore.DefaultConfig()
 	target, err := open.Parse(started.URL(), open.Config{Redis: cfg})
 	require.NoError(t, err)

@@ -1,0 +1,25 @@
+// Package labtest starts servers for tests.
+package labtest
+
+import (
+	"testing"
+
+	"sagabench/deploy/lab"
+)
+
+// Start starts a server for a test and stops it when the test ends. If the binary is not
+// installed, Start fails the test and says what to install: a test that skips shows
+// nothing.
+func Start(t testing.TB, kind *lab.Kind, cfg lab.Config) *lab.Server {
+	t.Helper()
+	server, err := kind.Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Errorf("stop the server: %v; its log ends with: %s", err, server.Log())
+		}
+	})
+	return server
+}

@@ -1,0 +1,32 @@
+//go:build !unix
+
+package lab
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+)
+
+func childAttributes(account string) (*syscall.SysProcAttr, error) {
+	if account != "" {
+		return nil, fmt.Errorf("run as %s: not possible on %s", account, runtime.GOOS)
+	}
+	return nil, nil
+}
+
+func changeOwner(account, _ string) error {
+	_, err := childAttributes(account)
+	return err
+}
+
+// guard does nothing: a child that was not stopped outlives us.
+func guard(int) (release func(), err error) { return func() {}, nil }
+
+func killGroup(p *os.Process) { _ = p.Kill() }
+
+// processEnded is never sure, so that removeStale removes nothing.
+func processEnded(int) bool { return false }
+
+func isOwnDir(string) bool { return false }
