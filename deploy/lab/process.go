@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -74,7 +75,13 @@ func StartProcess(ctx context.Context, cfg ProcessConfig) (*Process, error) {
 	p.cmd.Stdout = p.log.tee(cfg.Stdout)
 	p.cmd.Stderr = p.log.tee(cfg.Stderr)
 	p.cmd.WaitDelay = outputDelay
-	if err := p.start(cfg.User); err != nil {
+	var err error
+	if p.cmd.SysProcAttr, err = childAttributes(cfg.User); err == nil {
+		started := make(chan error)
+		go p.run(started)
+		err = <-started
+	}
+	if err != nil {
 		if cfg.User != "" && errors.Is(err, os.ErrPermission) {
 			err = fmt.Errorf("the account %s must be able to run %s and to enter %s: %w", cfg.User, cfg.Path, cmp.Or(cfg.Dir, "."), err)
 		}
@@ -90,26 +97,28 @@ func StartProcess(ctx context.Context, cfg ProcessConfig) (*Process, error) {
 	return p, nil
 }
 
-// start starts the process and the watchdog that kills it when we end.
-func (p *Process) start(account string) (err error) {
-	if p.cmd.SysProcAttr, err = childAttributes(account); err != nil {
-		return err
-	}
+// run starts the process, reports that on started, and waits for its end. On Linux, the
+// kernel kills the child when the thread that forked it ends, so this thread must do
+// nothing else: the Go runtime ends a thread with a goroutine that is locked to it.
+// Waiting for a child occupies a thread anyway.
+func (p *Process) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	if err := p.cmd.Start(); err != nil {
-		return err
+		started <- err
+		return
 	}
 	release, err := guard(p.cmd.Process.Pid)
 	if err != nil {
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait()
-		return err
+		started <- err
+		return
 	}
-	go func() {
-		p.err = p.cmd.Wait()
-		release()
-		close(p.done)
-	}()
-	return nil
+	started <- nil
+	p.err = p.cmd.Wait()
+	release()
+	close(p.done)
 }
 
 // runProcess runs a program to its end, or kills it when the context ends. The error

@@ -145,7 +145,7 @@ func TestWatchdog_KillsTheProcess_OnceItsStarterIsGone(t *testing.T) {
 	require.NoError(t, spared.Start())
 	require.NoError(t, doomed.Start())
 
-	release, err := guard(spared.Process.Pid)
+	release, err := startWatchdog(spared.Process.Pid)
 	require.NoError(t, err)
 	release()
 

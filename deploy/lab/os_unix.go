@@ -14,10 +14,11 @@ import (
 	"syscall"
 )
 
-// childAttributes makes a child the leader of a process group and, if there is an
-// account, runs it under that one without our capabilities.
+// childAttributes makes a child the leader of a process group and has it end with us. If
+// there is an account, the child runs under that one, without our capabilities.
 func childAttributes(account string) (*syscall.SysProcAttr, error) {
 	attributes := &syscall.SysProcAttr{Setpgid: true}
+	dieWithParent(attributes)
 	if account == "" {
 		return attributes, nil
 	}
@@ -85,9 +86,8 @@ func killGroup(leader *os.Process) {
 	_ = syscall.Kill(-leader.Pid, syscall.SIGKILL)
 }
 
-// guard starts a watchdog that kills process pid when we have ended. release ends the
-// watchdog.
-func guard(pid int) (release func(), err error) {
+// startWatchdog starts a watchdog over process pid. release ends it.
+func startWatchdog(pid int) (release func(), err error) {
 	dog := watchdog(pid)
 	pipe, err := dog.StdinPipe()
 	if err == nil {

@@ -21,8 +21,8 @@ func changeOwner(account, _ string) error {
 	return err
 }
 
-// guard does nothing: a child that was not stopped outlives us.
-func guard(int) (release func(), err error) { return func() {}, nil }
+// startWatchdog does nothing: a child that was not stopped outlives us.
+func startWatchdog(int) (release func(), err error) { return func() {}, nil }
 
 func killGroup(p *os.Process) { _ = p.Kill() }
 

@@ -3,9 +3,17 @@ package lab
 import (
 	"fmt"
 	"path/filepath"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
+
+// dieWithParent has the kernel kill a child when the thread that forked it ends: see
+// Process.run.
+func dieWithParent(child *syscall.SysProcAttr) { child.Pdeathsig = syscall.SIGKILL }
+
+// guard does nothing: see dieWithParent.
+func guard(int) (release func(), err error) { return func() {}, nil }
 
 // removeSharedMemory removes the System V segment of a PostgreSQL that was killed in
 // dir. The kernel keeps it and has a limit of segments. A PostgreSQL that ends by itself
