@@ -3,56 +3,51 @@ package sqlstore
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"database/sql/driver"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
 
-	"gorm.io/gorm"
-
 	"sagabench/store"
 )
 
-// Bounds of one transaction. MariaDB makes a temporary table of a list of 1000
-// or more, and takes statements of up to 16 MiB by default; escaping may double
-// what a statement holds.
+// Limits of one transaction. MariaDB makes a temporary table of a list of 1000
+// or more. By default it accepts statements of up to 16 MiB; escaping may double the
+// length of a body.
 const (
 	maxChunkChanges = 500
 	maxChunkBytes   = 5 << 20
 )
 
-// maxTries bounds how often a transaction that had no effect is tried.
+// maxTries bounds how often persist tries a transaction that had no effect.
 const maxTries = 20
 
 // Apply implements store.Applier.
 func (s *Store) Apply(ctx context.Context, changes []store.Change) []error {
 	errs := store.CheckBatch(changes)
-	if err := s.enter(ctx); err != nil {
+	err := s.call(ctx, s.cfg.Timeout, "apply", func(ctx context.Context) error {
+		for _, c := range chunks(changes, errs) {
+			s.write(ctx, c)
+			c.report(errs)
+		}
+		return nil
+	})
+	if err != nil {
 		for i := range errs {
 			errs[i] = err
 		}
-		return errs
-	}
-	defer s.calls.RUnlock()
-	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-	defer cancel()
-	for _, c := range chunks(changes, errs) {
-		s.write(limited, c)
-		c.report(errs)
 	}
 	return errs
 }
 
-// waryFor is how long the store expects locked rows after it last met one: longer
-// than the pause after which a coordinator tries a change again.
-const waryFor = 10 * time.Second
+// noWaitFor is how long the store waits for no lock after it last met a locked row:
+// longer than the pause after which a coordinator tries a change again.
+const noWaitFor = 10 * time.Second
 
-// write applies a chunk. If a row stays locked by somebody else, only the changes
-// of such rows fail. As long as there may be some, none is waited for.
+// write applies a chunk. If another transaction keeps a row locked, only the changes
+// of such rows fail.
 func (s *Store) write(ctx context.Context, c chunk) {
-	if until := s.waryUntil.Load(); until == 0 || time.Now().UnixNano() > until {
+	if time.Now().UnixNano() > s.noWaitTill.Load() {
 		rest, err := s.applyChunk(ctx, c, false)
 		if !s.dialect.isLocked(err) {
 			s.fail(ctx, rest, err)
@@ -60,49 +55,49 @@ func (s *Store) write(ctx context.Context, c chunk) {
 		}
 		c = rest
 	}
-	s.writeAround(ctx, c)
+	s.writeUnlocked(ctx, c)
 }
 
-// writeAround applies a chunk without waiting for locks, in halves when it meets
-// one, until it is down to the changes whose rows are locked. These it fails.
-func (s *Store) writeAround(ctx context.Context, c chunk) {
-	c.fail(nil) // what a transaction said that then had no effect
+// writeUnlocked applies a chunk without waiting for locks. When it meets one, it
+// halves the chunk, until only the changes of locked rows are left. These it fails.
+func (s *Store) writeUnlocked(ctx context.Context, c chunk) {
+	c.fail(nil) // drops the errors of a transaction that had no effect
 	rest, err := s.applyChunk(ctx, c, true)
 	switch {
 	case !s.dialect.isLocked(err):
 		s.fail(ctx, rest, err)
 	case rest.size() == 1:
-		s.waryUntil.Store(time.Now().Add(waryFor).UnixNano())
+		s.noWaitTill.Store(time.Now().Add(noWaitFor).UnixNano())
 		s.fail(ctx, rest, fmt.Errorf("another transaction has locked it: %w", err))
 	default:
 		a, b := rest.halves()
-		s.writeAround(ctx, a)
-		s.writeAround(ctx, b)
+		s.writeUnlocked(ctx, a)
+		s.writeUnlocked(ctx, b)
 	}
 }
 
-// fail fails what an error, if it is one, has kept from being written.
+// fail fails the changes that err, unless it is nil, has kept from being written.
 func (s *Store) fail(ctx context.Context, c chunk, err error) {
 	if err != nil {
 		c.fail(s.failure(ctx, "apply", err))
 	}
 }
 
-// chunk is what one transaction writes, in the order of the gids: two that lock
-// the same rows in the same order do not lock each other out.
+// chunk is what one transaction writes, in the order of the gids: two transactions
+// that lock rows in the same order do not deadlock.
 type chunk struct {
 	creates     []*job[*store.Create]
 	transitions []*job[*store.Transition]
 }
 
-// job is one change on its way.
+// job is one change and its result.
 type job[C store.Change] struct {
 	change C
-	at     int // in the batch
+	at     int // index in the batch
 	err    error
 }
 
-// chunks sorts and cuts the valid changes.
+// chunks sorts the valid changes and splits them.
 func chunks(changes []store.Change, errs []error) []chunk {
 	order := make([]int, 0, len(changes))
 	for i := range changes {
@@ -134,7 +129,7 @@ func chunks(changes []store.Change, errs []error) []chunk {
 	return all
 }
 
-// sizeOf is about how long a change is in a statement, before escaping.
+// sizeOf returns about how long a change is in a statement, before escaping.
 func sizeOf(change store.Change) int {
 	switch c := change.(type) {
 	case *store.Create:
@@ -148,7 +143,7 @@ func sizeOf(change store.Change) int {
 
 func (c *chunk) size() int { return len(c.creates) + len(c.transitions) }
 
-// halves parts creates from transitions, or else those that there are.
+// halves separates creates from transitions; a chunk of one kind it cuts in two.
 func (c *chunk) halves() (a, b chunk) {
 	if len(c.creates) > 0 && len(c.transitions) > 0 {
 		return chunk{creates: c.creates}, chunk{transitions: c.transitions}
@@ -177,12 +172,12 @@ func (c *chunk) report(errs []error) {
 	}
 }
 
-// applyChunk writes all at once what nothing stands against, and then looks at
-// the rest one by one, in a transaction. What an error is about is returned beside
-// it. With noWait a locked row is one.
+// applyChunk writes all changes that do not conflict, in one batch, and applies or
+// refuses the rest one by one, in a transaction. With an error it returns what was not
+// written. With noWait a locked row is an error.
 func (s *Store) applyChunk(ctx context.Context, c chunk, noWait bool) (rest chunk, err error) {
 	err = s.persist(ctx, func() (err error) {
-		rest, err = s.dialect.apply(s.db.WithContext(ctx), &c, s.keep(), noWait)
+		rest, err = s.dialect.apply(ctx, s.db, &c, s.retention(), noWait)
 		return err
 	})
 	if err != nil {
@@ -191,67 +186,41 @@ func (s *Store) applyChunk(ctx context.Context, c chunk, noWait bool) (rest chun
 	if rest.size() == 0 {
 		return rest, nil
 	}
-	err = s.transact(ctx, func(tx *gorm.DB) error {
+	err = s.transact(ctx, func(tx session) error {
 		if noWait {
-			if err := s.dialect.setNoWait(tx, &rest); err != nil {
+			if err := s.dialect.setNoWait(ctx, tx, &rest); err != nil {
 				return err
 			}
 		}
-		if err := s.create(tx, rest.creates); err != nil {
+		if err := s.create(ctx, tx, rest.creates); err != nil {
 			return err
 		}
-		return s.transition(tx, rest.transitions)
+		return s.transition(ctx, tx, rest.transitions)
 	})
 	if err != nil {
 		return rest, err
 	}
-	// A refusal tells what is there, and what is there already was not written.
+	// A refusal shows the caller what another client may have written.
 	return rest, s.awaitFlush(ctx)
 }
 
-// keep is the retention in milliseconds.
-func (s *Store) keep() int64 { return millis(s.cfg.Retention) }
+// retention is the retention in milliseconds.
+func (s *Store) retention() int64 { return millis(s.cfg.Retention) }
 
-// transact runs f in a transaction, again as long as that had no effect. So f
-// may run more than once, and what it says holds only if the error is nil.
-func (s *Store) transact(ctx context.Context, f func(tx *gorm.DB) error) error {
-	return s.persist(ctx, func() error {
-		return s.db.WithContext(ctx).Connection(func(tx *gorm.DB) error {
-			return inTransaction(tx.Session(&gorm.Session{NewDB: true}), f)
-		})
-	})
+// transact runs f in a transaction, again while that has no effect. So f may run more
+// than once, and its results count only if transact returns nil.
+func (s *Store) transact(ctx context.Context, f func(tx session) error) error {
+	return s.persist(ctx, func() error { return inTransaction(ctx, s.db, f) })
 }
 
-// inTransaction is gorm's Transaction but for its end: the client of MySQL would
-// wait for an answer to COMMIT and ROLLBACK, and for nothing else, beyond the end
-// of the context.
-func inTransaction(tx *gorm.DB, f func(tx *gorm.DB) error) (err error) {
-	ended := false
-	defer func() {
-		if !ended { // with an open transaction nobody else may have the connection
-			_ = tx.Statement.ConnPool.(*sql.Conn).Raw(func(any) error { return driver.ErrBadConn })
-		}
-	}()
-	if err := tx.Exec("START TRANSACTION").Error; err != nil {
-		return err
-	}
-	if err := f(tx); err != nil {
-		ended = tx.Exec("ROLLBACK").Error == nil
-		return err
-	}
-	err = tx.Exec("COMMIT").Error
-	ended = err == nil
-	return err
-}
-
-// persist tries f until it does not lose a deadlock.
+// persist runs f until it does not lose a deadlock.
 func (s *Store) persist(ctx context.Context, f func() error) error {
 	for try := 1; ; try++ {
 		err := f()
 		if err == nil || try == maxTries || !s.dialect.isDeadlock(err) {
 			return err
 		}
-		// Whoever it lost against is about to commit; not all losers at once.
+		// The winner is about to commit. Losers do not all return at once.
 		select {
 		case <-time.After(rand.N(time.Duration(try) * 2 * time.Millisecond)):
 		case <-ctx.Done():

@@ -8,112 +8,105 @@ import (
 	"slices"
 	"time"
 
-	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
-
 	"sagabench/store"
 )
 
-// ClaimDue implements store.Store.
-func (s *Store) ClaimDue(ctx context.Context, owner string, lease time.Duration, limit int) ([]store.Record, error) {
+// ClaimDue implements store.Store. Each of its transactions claims up to
+// maxChunkChanges sagas.
+func (s *Store) ClaimDue(ctx context.Context, owner string, lease time.Duration, limit int) (records []store.Record, err error) {
 	if err := store.CheckClaim(owner, lease, limit); err != nil {
 		return nil, err
 	}
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.calls.RUnlock()
-	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-	defer cancel()
-	var c claim
-	// Of more than a transaction may hold, the next takes the rest.
-	for tried := 0; tried < limit && c.size < store.MaxPageBytes; {
-		most := min(limit-tried, maxChunkChanges)
-		found, err := s.claim(limited, owner, lease, most, &c)
-		if err != nil {
-			return c.records, s.failure(ctx, "claim", errors.Join(c.unreadable, err))
+	err = s.call(ctx, s.cfg.Timeout, "claim", func(ctx context.Context) error {
+		var unreadable error
+		size := 0
+		for found, most := 0, 0; found == most && limit > 0 && size < store.MaxPageBytes; limit -= found {
+			most = min(limit, maxChunkChanges)
+			var c claim
+			err := s.transact(ctx, func(tx session) (err error) {
+				c, err = s.claim(ctx, tx, owner, lease, most, store.MaxPageBytes-size)
+				return err
+			})
+			if err != nil {
+				return errors.Join(unreadable, err)
+			}
+			found = c.found
+			size += c.size
+			records = append(records, c.records...)
+			unreadable = errors.Join(unreadable, c.unreadable)
 		}
-		tried += found
-		if found < most {
-			break
-		}
-	}
-	if c.unreadable != nil {
-		return c.records, s.failure(ctx, "claim", c.unreadable)
-	}
-	return c.records, nil
+		return unreadable
+	})
+	return records, err
 }
 
-// claim is what one ClaimDue has claimed so far.
+// claim is what one transaction has claimed.
 type claim struct {
 	records    []store.Record
+	found      int   // rows, including those that were not claimed
 	size       int   // of the records' notes and bodies
-	unreadable error // tells of the rows that were set aside
+	unreadable error // names the rows that cannot be read
 }
 
-// claim adds to c in one transaction, and returns how many rows it found.
-func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, limit int, c *claim) (found int, err error) {
-	var after claim
-	err = s.transact(ctx, func(tx *gorm.DB) error {
-		after = claim{slices.Clip(c.records), c.size, c.unreadable}
-		var rows []timedRow
-		err := s.due(tx, limit).Find(&rows).Error
-		if found = len(rows); err != nil || found == 0 {
-			return err
-		}
-		// A row that changed as it was being locked is out of its order.
-		slices.SortStableFunc(rows, func(a, b timedRow) int { return cmp.Compare(a.Saga.Due, b.Saga.Due) })
-		var gids, aside []string
-		for i := 0; i < len(rows) && after.size < store.MaxPageBytes; i++ {
-			if _, err := rows[i].Saga.record(); err != nil {
-				aside = append(aside, rows[i].Saga.GID)
-				after.unreadable = errors.Join(after.unreadable, fmt.Errorf("%w, set aside for %v", err, store.Quarantine))
-				continue
-			}
-			gids = append(gids, rows[i].Saga.GID)
-			after.size += rows[i].Bytes
-		}
-		now := rows[0].Now
-		if len(aside) > 0 {
-			err := tx.Model(&row{}).Where("gid IN ?", aside).Update("due", now+millis(store.Quarantine)).Error
-			if err != nil {
-				return err
-			}
-		}
-		if len(gids) == 0 {
-			return nil
-		}
-		err = tx.Model(&row{}).Where("gid IN ?", gids).
-			Updates(map[string]any{"epoch": gorm.Expr("epoch + 1"), "owner": owner, "due": now + millis(lease)}).Error
-		if err != nil {
-			return err
-		}
-		whole, err := s.whole(tx, gids)
-		if err != nil {
-			return err
-		}
-		for _, gid := range gids {
-			record, err := whole[gid].Saga.record()
-			if err != nil {
-				return err
-			}
-			after.records = append(after.records, record)
-		}
-		return nil
-	})
-	if err == nil {
-		*c = after
+// claim claims up to limit sagas, until their notes and bodies reach maxBytes.
+func (s *Store) claim(ctx context.Context, tx session, owner string, lease time.Duration, limit, maxBytes int) (c claim, err error) {
+	text, args := s.dueQuery(limit)
+	rows, err := s.rows(ctx, tx, text, args...)
+	if err != nil || len(rows) == 0 {
+		return c, err
 	}
-	return found, err
+	c.found = len(rows)
+	// A row that changed while it was being locked is out of order.
+	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.Due, b.Due) })
+	var gids, quarantined []string
+	for i := 0; i < len(rows) && c.size < maxBytes; i++ {
+		r := &rows[i]
+		if _, err := r.record(); err != nil {
+			quarantined = append(quarantined, r.GID)
+			c.unreadable = errors.Join(c.unreadable, fmt.Errorf("%w, set aside for %v", err, store.Quarantine))
+			continue
+		}
+		gids = append(gids, r.GID)
+		c.size += r.Bytes
+	}
+	now := rows[0].Now
+	if len(quarantined) > 0 {
+		gidIn, args := s.dialect.gidIn(quarantined)
+		err := s.exec(ctx, tx, "UPDATE saga SET due = ? WHERE "+gidIn, append([]any{now + millis(store.Quarantine)}, args...)...)
+		if err != nil {
+			return c, err
+		}
+	}
+	if len(gids) == 0 {
+		return c, nil
+	}
+	gidIn, args := s.dialect.gidIn(gids)
+	err = s.exec(ctx, tx, "UPDATE saga SET epoch = epoch + 1, owner = ?, due = ? WHERE "+gidIn,
+		append([]any{owner, now + millis(lease)}, args...)...)
+	if err != nil {
+		return c, err
+	}
+	claimed, err := s.whole(ctx, tx, gids)
+	if err != nil {
+		return c, err
+	}
+	claimedByGID := byGID(claimed)
+	for _, gid := range gids {
+		record, err := claimedByGID[gid].record()
+		if err != nil {
+			return c, err
+		}
+		c.records = append(c.records, record)
+	}
+	return c, nil
 }
 
-// due selects what is to be claimed, and locks no more.
-func (s *Store) due(tx *gorm.DB, limit int) *gorm.DB {
-	lock := clause.Locking{Strength: clause.LockingStrengthUpdate}
+// dueQuery selects and locks the rows of sagas that may be claimed.
+func (s *Store) dueQuery(limit int) (text string, args []any) {
+	text = "SELECT " + s.columns(withLength) + " FROM " + s.dialect.table(indexDue) +
+		" WHERE done = false AND due <= " + s.dialect.now() + " ORDER BY due LIMIT ? FOR UPDATE"
 	if s.dialect.skipsLocked() {
-		lock.Options = clause.LockingOptionsSkipLocked
+		text += " SKIP LOCKED"
 	}
-	now := s.dialect.now()
-	return tx.Table(s.dialect.by(indexDue)).Clauses(lock).Select(s.headers()).
-		Where("done = false AND due <= " + now).Order("due").Limit(limit)
+	return text, []any{limit}
 }

@@ -12,34 +12,34 @@ import (
 // Config says which server to use and how.
 type Config struct {
 	// URL is mysql://user:password@host:port/database?tls=true, for MariaDB too,
-	// or postgres://user:password@host:port/database?sslmode=verify-full. On
-	// MySQL the database may be left out and is else used in place of Schema;
-	// tls may be true, false, skip-verify or preferred, and sslrootcert, sslcert
-	// and sslkey are files as on PostgreSQL. There the database has to exist, and
-	// the options are those of libpq.
+	// or postgres://user:password@host:port/database?sslmode=verify-full.
+	// On MySQL a database in the URL takes the place of Schema. Its options are tls
+	// (true, false, skip-verify or preferred) and the files sslrootcert, sslcert and
+	// sslkey, as on PostgreSQL. On PostgreSQL the database must exist, and the options
+	// are those of libpq.
 	URL string
 
-	// Schema is where the tables are, 1 to 32 of a-z 0-9 _, not beginning with a
-	// digit; it is made if it is missing. On MySQL it is a database.
+	// Schema contains the tables: 1 to 32 of a-z 0-9 _, not a digit first. Open
+	// creates it if it is missing. On MySQL it is a database.
 	Schema string
 
-	// MustExist has Open fail with store.ErrAbsent where Schema holds no tables yet.
+	// MustExist makes Open fail with store.ErrAbsent if Schema contains no tables yet.
 	MustExist bool
 
 	Retention time.Duration // how long finished sagas are kept; 0: not at all
 	Timeout   time.Duration // for connecting, and for a call; at least 1s
-	Conns     int           // connections at most
+	Conns     int           // connection limit, at least 2
 
-	// Lease is the coordinators'. The server ends the session of a host that falls
-	// silent, and frees what it has locked, after a third of it, or 2s if that is
-	// longer. On MySQL these are full seconds.
+	// Lease is the coordinators' lease. The server ends a session whose client is
+	// silent, and releases its locks, after a third of the lease, but at least 2s. On
+	// MySQL this is rounded down to seconds.
 	Lease time.Duration
 
-	// Log takes what goes wrong in the background; nil drops it.
+	// Log receives errors of background work; nil discards them.
 	Log *slog.Logger
 }
 
-// DefaultConfig is a schema named sagabench. URL is left to be set.
+// DefaultConfig uses a schema named sagabench. The caller sets URL.
 func DefaultConfig() Config {
 	return Config{
 		Schema:    "sagabench",
@@ -72,10 +72,10 @@ func (c Config) check() (Config, error) {
 }
 
 // lockWait is how long a statement waits for a lock before its transaction is
-// rolled back: longer than a healthy server takes for a commit, and the least
-// that InnoDB knows.
+// rolled back: longer than a commit takes on a healthy server, and the minimum of
+// InnoDB.
 const lockWait = time.Second
 
-// sessionBound is how long the server waits for a client that is silent: in a
-// transaction, or as it takes an answer.
-func (c Config) sessionBound() time.Duration { return max(c.Lease/3, 2*time.Second) }
+// silence is how long the server waits for a silent client in a transaction, or while
+// it sends an answer.
+func (c Config) silence() time.Duration { return max(c.Lease/3, 2*time.Second) }

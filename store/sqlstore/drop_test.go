@@ -7,10 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func (k *kind) schemas(t *testing.T, s *Store, name string) (n int64) {
+func (k *kind) schemas(t *testing.T, s *Store, name string) int64 {
 	t.Helper()
-	require.NoError(t, s.db.Raw("SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = ?", name).Scan(&n).Error)
-	return n
+	return s.number(t, "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = ?", name)
 }
 
 func TestDrop_LeavesNothing(t *testing.T) {
@@ -35,13 +34,11 @@ func TestDrop_LeavesWhatIsNotOurs(t *testing.T) {
 	forEach(t, func(t *testing.T, k *kind) {
 		cfg := k.config()
 		s, other := open(t, cfg), open(t, k.config())
-		require.NoError(t, s.db.Exec("CREATE TABLE theirs (n INT)").Error)
+		s.mustExec(t, "CREATE TABLE theirs (n INT)")
 		require.NoError(t, s.Drop(t.Context()))
 		require.EqualValues(t, 1, k.schemas(t, other, cfg.Schema))
-		require.NoError(t, s.db.Exec("INSERT INTO theirs VALUES (1)").Error)
-		var n int64
-		require.NoError(t, s.db.Raw("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ?", cfg.Schema).Scan(&n).Error)
-		require.EqualValues(t, 1, n)
+		s.mustExec(t, "INSERT INTO theirs VALUES (1)")
+		require.EqualValues(t, 1, s.number(t, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ?", cfg.Schema))
 	})
 }
 

@@ -1,6 +1,8 @@
 package sqlstore
 
 import (
+	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -11,7 +13,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"gorm.io/gorm"
 
 	"sagabench/internal/fill"
 	"sagabench/store"
@@ -31,16 +32,15 @@ func TestQueries_ReadNoMoreThanTheyAnswer(t *testing.T) {
 		s.sweeping.Wait()
 		require.NoError(t, fill.Run(t.Context(), s, *finishedRows, 2, create(0).Body, func(int64) {}))
 		begin := func() {
-			require.NoError(t, s.fill(unfinished, "'s'", false, -time.Hour))
-			require.NoError(t, s.fill(unfinished, "'a'", false, time.Hour))
+			require.NoError(t, s.fill(t.Context(), unfinished, "'s'", false, -time.Hour))
+			require.NoError(t, s.fill(t.Context(), unfinished, "'a'", false, time.Hour))
 		}
 		begin()
-		require.NoError(t, s.fill(expired, "'F'", true, -time.Second))
+		require.NoError(t, s.fill(t.Context(), expired, "'F'", true, -time.Second))
 		page, err := s.List(t.Context(), store.Query{Limit: limit})
 		require.NoError(t, err)
 		some := page.Records[limit/2].GID
 
-		dry := s.db.Session(&gorm.Session{DryRun: true})
 		first := func(q store.Query) cursor {
 			c, err := parseCursor(q)
 			require.NoError(t, err)
@@ -49,37 +49,35 @@ func TestQueries_ReadNoMoreThanTheyAnswer(t *testing.T) {
 		all, stuck := store.Query{Limit: limit}, store.Query{Limit: limit, Status: store.StatusSubmitted}
 		later := store.Query{Limit: limit, Status: store.StatusAborting, Cursor: "0.s-100"}
 		anyDue := int64(2 * unfinished)
-		var rows []timedRow
-		var counted store.Stats
 		queries := map[string]struct {
-			query *gorm.DB
-			most  int64 // rows that it may look at
+			query string
+			most  int64 // rows that it may read
 		}{
-			"claim":               {s.due(dry, limit).Find(&rows), limit},
-			"list":                {s.list(dry, all, first(all)).Find(&rows), limit},
-			"list the unfinished": {s.list(dry, stuck, first(stuck)).Find(&rows), limit},
-			"list, a later page":  {s.list(dry, later, first(later)).Find(&rows), limit},
-			"stats":               {s.count(dry).Scan(&counted), anyDue},
-			"get":                 {dry.Where("gid = ?", some).Where(s.alive()).Find(&[]row{}), 1},
+			"claim":               {literal(s.dueQuery(limit)), limit},
+			"list":                {literal(s.listQuery(all, first(all), limit)), limit},
+			"list the unfinished": {literal(s.listQuery(stuck, first(stuck), limit)), limit},
+			"list, a later page":  {literal(s.listQuery(later, first(later), limit)), limit},
+			"stats":               {s.countQuery(), anyDue},
+			"get":                 {literal(s.wholeQuery([]string{some})), 1},
 		}
 		for _, when := range []string{"never", "when all had ended", "now"} {
 			switch when {
 			case "when all had ended":
-				require.NoError(t, s.db.Exec("DELETE FROM saga WHERE done = false").Error)
+				s.mustExec(t, "DELETE FROM saga WHERE done = false")
 				s.analyze(t, k)
 				begin()
 			case "now":
 				s.analyze(t, k)
 			}
 			for name, tt := range queries {
-				read, plan := s.rowsRead(t, k, tt.query.Statement)
+				read, plan := s.rowsRead(t, k, tt.query)
 				t.Logf("%s, as counted %s: %d rows read: %s", name, when, read, plan)
 				require.LessOrEqual(t, read, tt.most+5, name)
 				require.Positive(t, read, name)
 			}
 		}
 		// What was read of the index is dropped, and it is all that is.
-		dropped, err := s.dialect.sweep(s.db, limit)
+		dropped, err := s.dialect.sweep(t.Context(), s.db, limit)
 		require.NoError(t, err)
 		require.EqualValues(t, limit, dropped)
 	})
@@ -92,65 +90,71 @@ func (s *Store) analyze(t *testing.T, k *kind) {
 	if k.name == "mysql" {
 		statement = "ANALYZE TABLE saga"
 	}
-	require.NoError(t, s.db.Exec(statement).Error)
+	s.mustExec(t, statement)
 }
 
 // fill makes sagas on the server, with gids of their status and a number.
-func (s *Store) fill(n int, status string, done bool, due time.Duration) error {
-	now, numbers := s.dialect.now(), "SELECT i FROM generate_series(1, ?) AS g(i)"
+func (s *Store) fill(ctx context.Context, n int, status string, done bool, due time.Duration) error {
+	now, numbers := s.dialect.now(), fmt.Sprintf("SELECT i FROM generate_series(1, %d) AS g(i)", n)
 	gid := "left(" + status + ", 1) || '-' || i"
 	if _, is := s.dialect.(*mysqlDialect); is {
-		numbers = "WITH RECURSIVE g(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM g WHERE i < ?) SELECT i FROM g"
+		numbers = fmt.Sprintf("WITH RECURSIVE g(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM g WHERE i < %d) SELECT i FROM g", n)
 		gid = "CONCAT(ORD(" + status + "), '-', i)"
 	}
-	return s.db.Connection(func(tx *gorm.DB) error {
+	return onConnection(ctx, s.db, func(conn *sql.Conn) error {
 		if d, is := s.dialect.(*mysqlDialect); is {
 			limit := "cte_max_recursion_depth"
 			if d.mariaDB {
 				limit = "max_recursive_iterations"
 			}
-			if err := tx.Exec("SET SESSION "+limit+" = ?", n+1).Error; err != nil {
+			if err := s.exec(ctx, conn, fmt.Sprintf("SET SESSION %s = %d", limit, n+1)); err != nil {
 				return err
 			}
 		}
-		return tx.Exec("INSERT INTO saga (gid, status, done, epoch, created, updated, due, owner, marks, body) "+
-			"SELECT "+gid+", "+status+", ?, 1, "+now+" - 7200000, "+now+", "+now+" + ? + i, 'fill', '----', '{}' FROM ("+numbers+") AS n",
-			done, due.Milliseconds(), n).Error
+		return s.exec(ctx, conn, fmt.Sprintf("INSERT INTO saga (gid, status, done, epoch, created, updated, due, owner, marks, body) "+
+			"SELECT %s, %s, %t, 1, %s - 7200000, %s, %s + %d + i, 'fill', '----', '{}' FROM (%s) AS n",
+			gid, status, done, now, now, now, due.Milliseconds(), numbers))
 	})
 }
 
+// literal writes the arguments of a query into its text.
+func literal(text string, args []any) string {
+	for _, arg := range args {
+		value := fmt.Sprint(arg)
+		switch arg := arg.(type) {
+		case string:
+			value = "'" + arg + "'"
+		case []string:
+			value = "ARRAY['" + strings.Join(arg, "','") + "']"
+		}
+		text = strings.Replace(text, "?", value, 1)
+	}
+	return text
+}
+
 // rowsRead runs a query and counts the rows, of the table or of an index, that
-// the server looked at. It says how the server went about it.
-func (s *Store) rowsRead(t *testing.T, k *kind, query *gorm.Statement) (read int64, how string) {
+// the server read. It also returns the server's plan.
+func (s *Store) rowsRead(t *testing.T, k *kind, text string) (read int64, plan string) {
 	t.Helper()
-	text := query.SQL.String()
+	ctx := t.Context()
 	if k.name == "postgres" {
-		var plan string
-		require.NoError(t, s.db.Connection(func(tx *gorm.DB) error {
-			return tx.Raw("EXPLAIN (ANALYZE, FORMAT JSON) " + tx.Dialector.Explain(text, query.Vars...)).Row().Scan(&plan)
-		}))
+		require.NoError(t, s.db.QueryRowContext(ctx, "EXPLAIN (ANALYZE, FORMAT JSON) "+text).Scan(&plan))
 		require.NotContains(t, plan, "Seq Scan")
 		var plans []struct{ Plan planNode }
 		require.NoError(t, json.Unmarshal([]byte(plan), &plans))
 		return plans[0].Plan.scanned(), plans[0].Plan.String()
 	}
-	require.NoError(t, s.db.Connection(func(tx *gorm.DB) error {
-		text = tx.Dialector.Explain(text, query.Vars...)
-		var plan []map[string]any
-		if err := tx.Raw("EXPLAIN " + text).Scan(&plan).Error; err != nil {
+	require.NoError(t, onConnection(ctx, s.db, func(conn *sql.Conn) error {
+		if err := s.explainMySQL(t, conn, text, &plan); err != nil {
 			return err
 		}
-		for _, table := range plan {
-			require.NotContains(t, []string{"ALL", "index"}, fmt.Sprint(table["type"]), "%s: %v", text, plan)
-		}
-		how = fmt.Sprint(plan)
-		if err := tx.Exec("FLUSH STATUS").Error; err != nil {
+		if err := s.exec(ctx, conn, "FLUSH STATUS"); err != nil {
 			return err
 		}
-		if err := tx.Exec(text).Error; err != nil {
+		if err := s.exec(ctx, conn, text); err != nil {
 			return err
 		}
-		reads, err := valuesOf(tx.Raw("SHOW SESSION STATUS LIKE 'Handler_read%'"))
+		reads, err := queryValues(ctx, conn, "SHOW SESSION STATUS LIKE 'Handler_read%'")
 		for _, text := range reads {
 			n, bad := strconv.ParseInt(text, 10, 64)
 			err = errors.Join(err, bad)
@@ -158,7 +162,36 @@ func (s *Store) rowsRead(t *testing.T, k *kind, query *gorm.Statement) (read int
 		}
 		return err
 	}))
-	return read, how
+	return read, plan
+}
+
+// explainMySQL checks that a query reads no whole table or index.
+func (s *Store) explainMySQL(t *testing.T, conn *sql.Conn, text string, plan *string) error {
+	rows, err := conn.QueryContext(t.Context(), "EXPLAIN "+text)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		values, into := make([]sql.NullString, len(columns)), make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		for i, column := range columns {
+			*plan += column + "=" + values[i].String + " "
+			if column == "type" {
+				require.NotContains(t, []string{"ALL", "index"}, values[i].String, text)
+			}
+		}
+	}
+	return rows.Err()
 }
 
 // planNode is what EXPLAIN of PostgreSQL says of one step.

@@ -65,7 +65,7 @@ func (s *Store) runFlushes() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeout)
-		err := s.persist(ctx, func() error { return s.dialect.flush(s.db.WithContext(ctx)) })
+		err := s.persist(ctx, func() error { return s.dialect.flush(ctx, s.db) })
 		if err != nil { // its text only: a lock it waited for is none of the caller's
 			f.err = fmt.Errorf("wait for the log: %v", err)
 		}

@@ -2,13 +2,13 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"gorm.io/gorm"
 
 	"sagabench/store"
 )
@@ -25,7 +25,7 @@ func (d *unflushed) showsUnflushed() bool { return true }
 
 func (d *unflushed) isDeadlock(error) bool { return false }
 
-func (d *unflushed) flush(*gorm.DB) error {
+func (d *unflushed) flush(context.Context, *sql.DB) error {
 	d.flushes++
 	return <-d.answer
 }
@@ -91,10 +91,7 @@ func TestGet_OfASagaAsItWas_DoesNotFlush(t *testing.T) {
 	forEachMySQL(t, func(t *testing.T, k *kind) {
 		s := open(t, k.config())
 		s.dialect.(*mysqlDialect).unflushed.Store(true) // though this server does not sync
-		flushes := func() (n int) {
-			require.NoError(t, s.db.Raw("SELECT COALESCE(MAX(n) + 1, 0) FROM saga_flush").Scan(&n).Error)
-			return n
-		}
+		flushes := func() int { return int(s.number(t, "SELECT COALESCE(MAX(n) + 1, 0) FROM saga_flush")) }
 		get := func() {
 			for range 10 {
 				_, err := s.Get(t.Context(), gid(1))

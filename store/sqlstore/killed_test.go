@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"math/rand/v2"
 	"net/url"
@@ -14,7 +15,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
-	"gorm.io/gorm"
 
 	"sagabench/store"
 )
@@ -35,30 +35,28 @@ func (c Config) with(t *testing.T, name, value string) Config {
 
 // kill ends a session or a statement of a schema's users, one that does something
 // before one that does not.
-func (k *kind) kill(admin *gorm.DB, schema string) error {
+func (k *kind) kill(ctx context.Context, admin *Store, schema string) error {
 	statement := rand.N(2) == 0
-	var ids []int
-	var err error
-	if k.name == "mysql" {
-		err = admin.Raw("SELECT id FROM information_schema.processlist WHERE db = ? ORDER BY command = 'Sleep', RAND() LIMIT 1", schema).Scan(&ids).Error
-	} else {
-		err = admin.Raw("SELECT pid FROM pg_stat_activity WHERE application_name = ? ORDER BY state <> 'active', random() LIMIT 1", schema).Scan(&ids).Error
+	find := "SELECT id FROM information_schema.processlist WHERE db = ? ORDER BY command = 'Sleep', RAND() LIMIT 1"
+	if k.name == "postgres" {
+		find = "SELECT pid FROM pg_stat_activity WHERE application_name = ? ORDER BY state <> 'active', random() LIMIT 1"
 	}
+	ids, err := queryStrings(ctx, admin.db, admin.dialect.bind(find), schema)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
 	switch {
 	case k.name == "mysql" && statement:
-		err = admin.Exec("KILL QUERY ?", ids[0]).Error
+		err = admin.exec(ctx, admin.db, "KILL QUERY "+ids[0])
 	case k.name == "mysql":
-		err = admin.Exec("KILL CONNECTION ?", ids[0]).Error
+		err = admin.exec(ctx, admin.db, "KILL CONNECTION "+ids[0])
 	case statement:
-		err = admin.Exec("SELECT pg_cancel_backend(?)", ids[0]).Error
+		err = admin.exec(ctx, admin.db, "SELECT pg_cancel_backend("+ids[0]+")")
 	default:
-		err = admin.Exec("SELECT pg_terminate_backend(?)", ids[0]).Error
+		err = admin.exec(ctx, admin.db, "SELECT pg_terminate_backend("+ids[0]+")")
 	}
 	const noSuchThread = 1094
-	if is(err, noSuchThread) {
+	if hasNumber(err, noSuchThread) {
 		return nil // it was quicker
 	}
 	return err
@@ -87,7 +85,7 @@ func TestApply_UnderKills_LosesNothing(t *testing.T) {
 				}
 				calls = l.calls.Load()
 				killed++
-				if err := k.kill(admin.db, cfg.Schema); err != nil {
+				if err := k.kill(t.Context(), admin, cfg.Schema); err != nil {
 					l.fault("kill: %v", err)
 					return
 				}
@@ -126,7 +124,7 @@ func TestApply_UnderDeadlocks_LosesNothing(t *testing.T) {
 		s.sweeping.Wait()
 		lost := &losses{dialect: s.dialect}
 		s.dialect = lost
-		require.NoError(t, other.db.Exec("CREATE TABLE heavy (n INT)").Error)
+		other.mustExec(t, "CREATE TABLE heavy (n INT)")
 
 		l := newLoad(t, s)
 		l.sure.Store(true)
@@ -143,8 +141,8 @@ func TestApply_UnderDeadlocks_LosesNothing(t *testing.T) {
 					return
 				}
 				var gids []string
-				err := other.db.Transaction(func(tx *gorm.DB) (err error) {
-					gids, err = other.noteBackwards(tx, roundGIDs(l.rounds.Load()))
+				err := inTransaction(t.Context(), other.db, func(tx session) (err error) {
+					gids, err = other.noteBackwards(t.Context(), tx, roundGIDs(l.rounds.Load()))
 					return err
 				})
 				switch {
@@ -172,21 +170,21 @@ var errNothing = errors.New("nothing there to lock")
 // noteBackwards adds a letter to the notes of two sagas. The first is some saga of
 // the second half. The other comes before it, where others begin to lock, and is
 // held by somebody, who before long waits for the first.
-func (s *Store) noteBackwards(tx *gorm.DB, gids []string) (noted []string, err error) {
+func (s *Store) noteBackwards(ctx context.Context, tx session, gids []string) (noted []string, err error) {
 	n := len(gids)/2 + rand.N(len(gids)/2)
 	before, last := gids[:n], gids[n]
 	if rand.N(4) > 0 { // InnoDB has the one lose that has written less
 		heavy := "INSERT INTO heavy VALUES (1)" + strings.Repeat(",(1)", 30)
-		if err := tx.Exec(heavy).Error; err != nil {
+		if err := s.exec(ctx, tx, heavy); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.note(tx, last); err != nil {
+	if err := s.note(ctx, tx, last); err != nil {
 		return nil, err
 	}
 	var held []string
 	for tries := 0; tries < 20 && len(held) == 0; tries++ {
-		if held, err = s.held(before); err != nil {
+		if held, err = s.held(ctx, before); err != nil {
 			return nil, err
 		}
 	}
@@ -194,26 +192,27 @@ func (s *Store) noteBackwards(tx *gorm.DB, gids []string) (noted []string, err e
 	if len(held) > 0 {
 		first = held[0]
 	}
-	return []string{last, first}, s.note(tx, first)
+	return []string{last, first}, s.note(ctx, tx, first)
 }
 
-func (s *Store) note(tx *gorm.DB, gid string) error {
+func (s *Store) note(ctx context.Context, tx session, gid string) error {
 	add := "UPDATE saga SET note = COALESCE(note, ''::bytea) || 'x'::bytea WHERE gid = ?"
 	if _, ok := s.dialect.(*mysqlDialect); ok {
 		add = "UPDATE saga SET note = CONCAT(COALESCE(note, ''), 'x') WHERE gid = ?"
 	}
-	result := tx.Exec(add, gid)
-	if result.Error == nil && result.RowsAffected == 0 {
+	changed, err := affected(tx.ExecContext(ctx, s.dialect.bind(add), gid))
+	if err == nil && changed == 0 {
 		return errNothing
 	}
-	return result.Error
+	return err
 }
 
 // held lists which of these sagas somebody has locked.
-func (s *Store) held(gids []string) (held []string, err error) {
-	err = s.db.Transaction(func(tx *gorm.DB) error {
-		var free []string
-		if err := tx.Raw("SELECT gid FROM saga WHERE gid IN ? FOR UPDATE SKIP LOCKED", gids).Scan(&free).Error; err != nil {
+func (s *Store) held(ctx context.Context, gids []string) (held []string, err error) {
+	err = inTransaction(ctx, s.db, func(tx session) error {
+		gidIn, args := s.dialect.gidIn(gids)
+		free, err := queryStrings(ctx, tx, s.dialect.bind("SELECT gid FROM saga WHERE "+gidIn+" FOR UPDATE SKIP LOCKED"), args...)
+		if err != nil {
 			return err
 		}
 		held = slices.DeleteFunc(slices.Clone(gids), func(gid string) bool { return slices.Contains(free, gid) })
@@ -229,7 +228,7 @@ type losing struct {
 	tries int
 }
 
-func (l *losing) apply(*gorm.DB, *chunk, int64, bool) (rest chunk, err error) {
+func (l *losing) apply(context.Context, *sql.DB, *chunk, int64, bool) (rest chunk, err error) {
 	l.tries++
 	return chunk{}, l.err
 }

@@ -19,11 +19,11 @@ func TestApply_OnLockedRows_FailsOnlyTheirChanges(t *testing.T) {
 		cfg := k.config()
 		s, other := open(t, cfg), open(t, cfg)
 		requireApplied(t, s, create(locked), create(deleted), create(free))
-		tx := other.db.Begin()
+		tx := other.begin(t)
 		defer tx.Rollback()
-		require.NoError(t, tx.Exec("SELECT gid FROM saga WHERE gid = ? FOR UPDATE", gid(locked)).Error)
-		require.NoError(t, other.create(tx, []*job[*store.Create]{{change: create(inserted)}}))
-		require.NoError(t, tx.Exec("DELETE FROM saga WHERE gid = ?", gid(deleted)).Error)
+		other.lockRow(t, tx, locked)
+		require.NoError(t, other.create(t.Context(), tx, []*job[*store.Create]{{change: create(inserted)}}))
+		require.NoError(t, other.exec(t.Context(), tx, "DELETE FROM saga WHERE gid = ?", gid(deleted)))
 
 		stale := finish(locked) // what its row does not match may be read without the lock
 		stale.Epoch = 7
@@ -55,7 +55,7 @@ func TestApply_OnLockedRows_FailsOnlyTheirChanges(t *testing.T) {
 		require.Less(t, took[0], 5*time.Second)
 		require.Less(t, later, (rounds-1)*lockWait*3/4, "only the first waits: %v", took)
 
-		require.NoError(t, tx.Rollback().Error)
+		require.NoError(t, tx.Rollback())
 		requireApplied(t, s, create(inserted), mark(locked))
 		require.ErrorIs(t, s.Apply(t.Context(), []store.Change{create(deleted)})[0], store.ErrDuplicate)
 	})
@@ -66,8 +66,8 @@ func TestApply_OnARowThatIsSoonFree_Waits(t *testing.T) {
 	forEach(t, func(t *testing.T, k *kind) {
 		s := open(t, k.config())
 		requireApplied(t, s, create(1), create(2))
-		tx := s.db.Begin()
-		require.NoError(t, tx.Exec("UPDATE saga SET owner = 'other' WHERE gid = ?", gid(2)).Error)
+		tx := s.begin(t)
+		require.NoError(t, s.exec(t.Context(), tx, "UPDATE saga SET owner = 'other' WHERE gid = ?", gid(2)))
 		freed := time.AfterFunc(lockWait/5, func() { tx.Rollback() })
 		defer freed.Stop()
 		requireApplied(t, s, mark(1), mark(2))
@@ -77,7 +77,7 @@ func TestApply_OnARowThatIsSoonFree_Waits(t *testing.T) {
 // A batch that is nothing but two transitions that do the same is one statement.
 // It is a transaction for all that: when one of them is refused, only the other
 // is written.
-func TestApply_TwoAlike_OneRefused(t *testing.T) {
+func TestApply_TwoEqual_OneRefused(t *testing.T) {
 	forEach(t, func(t *testing.T, k *kind) {
 		s := open(t, k.config())
 		requireApplied(t, s, create(1), create(2))
@@ -98,13 +98,11 @@ func TestSweep_OnALockedRow_DropsTheOthers(t *testing.T) {
 		holder := open(t, cfg)
 		requireApplied(t, holder, create(1), create(2), create(3))
 		requireApplied(t, holder, finish(1), finish(2), finish(3))
-		tx := holder.db.Begin()
+		tx := holder.begin(t)
 		defer tx.Rollback()
-		require.NoError(t, tx.Exec("SELECT gid FROM saga WHERE gid = ? FOR UPDATE", gid(1)).Error)
+		holder.lockRow(t, tx, 1)
 		require.Eventually(t, func() bool {
-			var left int64
-			require.NoError(t, holder.db.Model(&row{}).Count(&left).Error)
-			return left == 1
+			return holder.number(t, "SELECT COUNT(*) FROM saga") == 1
 		}, patience, 10*time.Millisecond)
 	})
 }

@@ -216,7 +216,7 @@ func TestApply_EndsBeforeItsRollback_LeavesNoOpenTransaction(t *testing.T) {
 		requireApplied(t, s, finish(2))
 		c := chunks([]store.Change{mark(1), mark(2), create(3)}, make([]error, 3))[0]
 		ctx := endsAfter{t.Context(), s, s.roundTrips.Load() + 1}
-		_, err := s.dialect.apply(s.db.WithContext(ctx), &c, s.keep(), false)
+		_, err := s.dialect.apply(ctx, s.db, &c, s.retention(), false)
 		require.Equal(t, k.name == "mysql", errors.Is(err, context.Canceled), "%v", err)
 		requireApplied(t, s, create(4))
 		require.Equal(t, 1, stageOf(t, other, 4), "what is acknowledged is there for everybody")
@@ -288,8 +288,6 @@ func requireMended(t *testing.T, s *Store, unnoticed int) {
 
 func (s *Store) lostConns(t *testing.T) int {
 	t.Helper()
-	pool, err := s.db.DB()
-	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*s.cfg.Timeout)
 	defer cancel()
 	var lost atomic.Int64
@@ -297,7 +295,7 @@ func (s *Store) lostConns(t *testing.T) int {
 	taken.Add(s.cfg.Conns)
 	for range s.cfg.Conns {
 		asked.Go(func() {
-			conn, err := pool.Conn(ctx)
+			conn, err := s.db.Conn(ctx)
 			taken.Done()
 			taken.Wait() // so nobody gets the one of another
 			if err == nil {
@@ -316,7 +314,7 @@ func (s *Store) lostConns(t *testing.T) int {
 // isLocked asks in a transaction of its own.
 func (s *Store) isLocked(t *testing.T, gid string) bool {
 	t.Helper()
-	tx := s.db.Begin()
+	tx := s.begin(t)
 	defer tx.Rollback()
-	return tx.Exec("SELECT gid FROM saga WHERE gid = ? FOR UPDATE NOWAIT", gid).Error != nil
+	return s.exec(t.Context(), tx, "SELECT gid FROM saga WHERE gid = ? FOR UPDATE NOWAIT", gid) != nil
 }

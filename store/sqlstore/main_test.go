@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"flag"
 	"fmt"
 	"os"
@@ -166,6 +167,33 @@ func BenchmarkStore(b *testing.B) {
 			storetest.Benchmark(b, durable.harness())
 		})
 	}
+}
+
+// mustExec runs a statement. As in Store.exec, its parameters are written as ?.
+func (s *Store) mustExec(t *testing.T, text string, args ...any) {
+	t.Helper()
+	require.NoError(t, s.exec(t.Context(), s.db, text, args...))
+}
+
+// number returns the one number that a query finds.
+func (s *Store) number(t *testing.T, text string, args ...any) (n int64) {
+	t.Helper()
+	require.NoError(t, s.db.QueryRowContext(t.Context(), s.dialect.bind(text), args...).Scan(&n))
+	return n
+}
+
+// begin starts a transaction, which the caller must end.
+func (s *Store) begin(t *testing.T) *sql.Tx {
+	t.Helper()
+	tx, err := s.db.Begin()
+	require.NoError(t, err)
+	return tx
+}
+
+// lockRow locks a row for the rest of a transaction.
+func (s *Store) lockRow(t *testing.T, tx session, n int) {
+	t.Helper()
+	require.NoError(t, s.exec(t.Context(), tx, "SELECT gid FROM saga WHERE gid = ? FOR UPDATE", gid(n)))
 }
 
 // The changes of these tests are about sagas of two steps, known by a number.

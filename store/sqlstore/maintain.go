@@ -43,13 +43,13 @@ func (s *Store) startSweeping() {
 	})
 }
 
-// sweep drops all that is past its retention, a little at a time.
+// sweep drops all sagas whose retention has ended, sweepLimit at a time.
 func (s *Store) sweep(ctx context.Context) error {
 	for {
 		limited, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 		var dropped int64
 		err := s.persist(limited, func() (err error) {
-			dropped, err = s.dialect.sweep(s.db.WithContext(limited), sweepLimit)
+			dropped, err = s.dialect.sweep(limited, s.db, sweepLimit)
 			return err
 		})
 		cancel()
@@ -61,47 +61,35 @@ func (s *Store) sweep(ctx context.Context) error {
 
 // Wipe implements store.Wiper.
 func (s *Store) Wipe(ctx context.Context) error {
-	if err := s.enter(ctx); err != nil {
-		return err
-	}
-	defer s.calls.RUnlock()
-	if err := s.db.WithContext(ctx).Exec("TRUNCATE TABLE saga").Error; err != nil {
-		return s.failure(ctx, "wipe", err)
-	}
-	return nil
+	return s.call(ctx, unlimited, "wipe", func(ctx context.Context) error {
+		return s.exec(ctx, s.db, "TRUNCATE TABLE saga")
+	})
 }
 
-// maxFindings bounds what Verify reads of what is wrong.
-const maxFindings = 1000
+// maxFindings bounds how many faults Verify reads.
+const maxFindings = "1000"
 
-// Verify implements store.Verifier. That an index holds what the table does is
-// the server's affair; ours is that done, which decides what due means, follows
-// from the status.
-func (s *Store) Verify(ctx context.Context) ([]string, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.calls.RUnlock()
-	var rows []row
-	err := s.db.WithContext(ctx).Select("gid", "status", "done").
-		Where("status NOT IN ('s', 'a', 'S', 'F') OR done <> (status IN ('S', 'F')) OR epoch < 1 OR epoch > ? OR due < created"+
-			" OR marks = '' OR REPLACE(REPLACE(REPLACE(marks, '-', ''), 'y', ''), 'n', '') <> ''", int64(store.MaxEpoch)).
-		Limit(maxFindings).Find(&rows).Error
-	if err != nil {
-		return nil, s.failure(ctx, "verify", err)
-	}
-	var findings []string
-	for _, r := range rows {
-		switch status := r.status(); {
-		case !status.Valid():
-			findings = append(findings, fmt.Sprintf("%s: %q is no status", r.GID, r.Status))
-		case status.Final() && !r.Done:
-			findings = append(findings, r.GID+": ended, and still in the due index")
-		case !status.Final() && r.Done:
-			findings = append(findings, r.GID+": unfinished, and expires")
-		default:
-			findings = append(findings, r.GID+": its epoch, its marks or its due time cannot be")
+// Verify implements store.Verifier. The server guarantees that the indexes match the
+// table. This checks that done, which decides what due means, follows from the status,
+// and that each row is a saga.
+func (s *Store) Verify(ctx context.Context) (findings []string, err error) {
+	err = s.call(ctx, unlimited, "verify", func(ctx context.Context) error {
+		rows, err := s.rows(ctx, s.db, "SELECT "+s.columns(withoutBody)+" FROM saga"+
+			" WHERE status NOT IN ('s', 'a', 'S', 'F') OR done <> (status IN ('S', 'F')) OR epoch < 1 OR epoch > ? OR due < created"+
+			" OR marks = '' OR REPLACE(REPLACE(REPLACE(marks, '-', ''), 'y', ''), 'n', '') <> '' LIMIT "+maxFindings, int64(store.MaxEpoch))
+		for _, r := range rows {
+			switch status := r.status(); {
+			case !status.Valid():
+				findings = append(findings, fmt.Sprintf("%s: %q is no status", r.GID, r.Status))
+			case status.Final() && !r.Done:
+				findings = append(findings, r.GID+": ended, and still in the due index")
+			case !status.Final() && r.Done:
+				findings = append(findings, r.GID+": unfinished, and expires")
+			default:
+				findings = append(findings, r.GID+": its epoch, its marks or its due time cannot be")
+			}
 		}
-	}
-	return findings, nil
+		return err
+	})
+	return findings, err
 }

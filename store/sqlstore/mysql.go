@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-	gormmysql "gorm.io/driver/mysql"
-	"gorm.io/gorm"
 
 	"sagabench/store"
 )
@@ -21,56 +19,50 @@ import (
 // mysqlDialect is MariaDB and MySQL.
 type mysqlDialect struct {
 	client     *mysql.Config
-	database   string // of the URL; empty: the schema of the configuration
 	version    string
 	mariaDB    bool
-	skipLocked bool        // has SKIP LOCKED
-	noWait     bool        // has NOWAIT
+	skipLocked bool        // the server has SKIP LOCKED
+	noWait     bool        // the server has NOWAIT
 	unflushed  atomic.Bool // see showsUnflushed
 }
 
-// minPacket is for the longest body, escaped, with the statement around it.
+// minPacket fits a statement with the longest body, escaped.
 const minPacket = 2*store.MaxBodyBytes + 1<<20
 
-func (d *mysqlDialect) connect(ctx context.Context, cfg Config, dial dialer) (*gorm.DB, error) {
+func (d *mysqlDialect) connect(ctx context.Context, cfg Config, dial dialer) (*sql.DB, error) {
 	client := d.client
 	client.Timeout = cfg.Timeout
 	client.Logger = &mysql.NopLogger{}
-	// One round trip for a statement that is different each time, where preparing
-	// it would be two.
+	// Statements differ each time: preparing them would take a second round trip.
 	client.InterpolateParams = true
 	client.MultiStatements = true
-	// A row counts if it was changed. One that is as it should be already is looked at
-	// again: who has changed it may still be waiting for the disk.
+	// Only changed rows count. A row that needs no change is read again, and that read
+	// waits for the disk: the client that changed it may still wait as well.
 	client.ClientFoundRows = false
 	client.DialFunc = dial
-	// All text is ASCII, as its columns are; bodies and notes are bytes. In utf8mb4
-	// the server would convert each gid and mark.
+	// Text and its columns are ASCII; bodies and notes are bytes. With utf8mb4 the
+	// server would convert each gid and mark.
 	client.Collation = "ascii_bin"
-	if d.database == "" {
-		d.database = cfg.Schema
-	}
-	if err := d.introduce(ctx, cfg, client); err != nil {
+	if err := d.prepareServer(ctx, cfg); err != nil {
 		return nil, err
 	}
 	isolation := "transaction_isolation"
 	if d.mariaDB {
 		isolation = "tx_isolation"
 	}
-	client.DBName = d.database
-	// No session may keep its locks longer than this when its client has vanished
-	// between two statements, in one, or as it takes an answer.
-	silence := strconv.Itoa(int(cfg.sessionBound().Seconds()))
+	client.DBName = cfg.Schema
+	// A session keeps its locks no longer than this if its client vanishes between two
+	// statements, while it sends one, or while it receives an answer.
+	silence := strconv.Itoa(int(cfg.silence().Seconds()))
 	client.Params = map[string]string{
-		// A row is read as it is once it is locked, and the gaps between rows are
-		// not locked.
+		// A locking read sees the latest version of a row, and locks no gaps between rows.
 		isolation:                  "'READ-COMMITTED'",
 		"innodb_lock_wait_timeout": strconv.Itoa(int(lockWait.Seconds())),
 		"lock_wait_timeout":        strconv.Itoa(int(cfg.Timeout.Seconds())), // for tables
 		"wait_timeout":             silence,
 		"net_read_timeout":         silence,
 		"net_write_timeout":        silence,
-		// Nothing is cut off, and a backslash escapes.
+		// No value is truncated, and a backslash escapes.
 		"sql_mode": "'STRICT_ALL_TABLES'",
 	}
 	connector, err := mysql.NewConnector(client)
@@ -78,15 +70,17 @@ func (d *mysqlDialect) connect(ctx context.Context, cfg Config, dial dialer) (*g
 		return nil, err
 	}
 	pool := sql.OpenDB(boundedConnector{connector, cfg.Timeout})
-	// Before the server ends an idle session, we do. The pool looks for them once in
+	// Close idle connections before the server does. The pool checks for them once in
 	// that time, or once a second if that is longer.
-	pool.SetConnMaxIdleTime(cfg.sessionBound() / 3)
-	return openGorm(gormmysql.New(gormmysql.Config{Conn: pool, SkipInitializeWithVersion: true}), pool, cfg)
+	pool.SetConnMaxIdleTime(cfg.silence() / 3)
+	pool.SetMaxOpenConns(cfg.Conns)
+	pool.SetMaxIdleConns(cfg.Conns)
+	return pool, nil
 }
 
-// boundedConnector gives up on a server that accepts a connection and then says
-// nothing. The client bounds the dialling only, and the pool may connect on
-// nobody's behalf, one connection at a time: it would never get another.
+// boundedConnector gives up on a server that accepts a connection and then does not
+// answer. The client bounds dialling only, and the pool may connect without a caller,
+// one connection at a time: it would never get another.
 type boundedConnector struct {
 	driver.Connector
 	timeout time.Duration
@@ -98,42 +92,42 @@ func (c boundedConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return c.Connector.Connect(ctx)
 }
 
-// introduce asks the server who it is, and makes the database.
-func (d *mysqlDialect) introduce(ctx context.Context, cfg Config, client *mysql.Config) error {
-	connector, err := mysql.NewConnector(client)
+// prepareServer checks the server's version and settings, and creates the database.
+func (d *mysqlDialect) prepareServer(ctx context.Context, cfg Config) error {
+	connector, err := mysql.NewConnector(d.client)
 	if err != nil {
 		return err
 	}
 	db := sql.OpenDB(connector)
 	defer db.Close()
-	var packet, there int64
+	var packet, existing int64
 	if err := db.QueryRowContext(ctx, "SELECT VERSION(), @@max_allowed_packet").Scan(&d.version, &packet); err != nil {
 		return err
 	}
-	if err := d.judgeVersion(); err != nil {
+	if err := d.checkVersion(); err != nil {
 		return err
 	}
 	if packet < minPacket {
 		return fmt.Errorf("max_allowed_packet is %d: the longest saga needs %d", packet, minPacket)
 	}
-	err = db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = ?", d.database).Scan(&there)
-	if err == nil && there == 0 {
+	err = db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = ?", cfg.Schema).Scan(&existing)
+	if err == nil && existing == 0 {
 		if cfg.MustExist {
-			return fmt.Errorf("database %s: %w", d.database, store.ErrAbsent)
+			return fmt.Errorf("database %s: %w", cfg.Schema, store.ErrAbsent)
 		}
-		_, err = db.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS "+d.database)
+		_, err = db.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS "+cfg.Schema)
 	}
 	if err != nil {
-		return fmt.Errorf("create database %s: %w", d.database, err)
+		return fmt.Errorf("create database %s: %w", cfg.Schema, err)
 	}
 	return nil
 }
 
-// judgeVersion refuses servers that are too old, and looks up what others can.
-func (d *mysqlDialect) judgeVersion() error {
+// checkVersion refuses servers that are too old, and sets what the server has.
+func (d *mysqlDialect) checkVersion() error {
 	d.mariaDB = strings.Contains(d.version, "MariaDB")
 	var major, minor int
-	// MariaDB may put 5.5.5- before its version, for old clients' sake.
+	// MariaDB may put 5.5.5- before its version, for old clients.
 	if _, err := fmt.Sscanf(strings.TrimPrefix(d.version, "5.5.5-"), "%d.%d", &major, &minor); err != nil {
 		return fmt.Errorf("the server's version %q cannot be read", d.version)
 	}
@@ -146,18 +140,21 @@ func (d *mysqlDialect) judgeVersion() error {
 	return nil
 }
 
-func (d *mysqlDialect) migrating(db *gorm.DB, cfg Config, f func(tx *gorm.DB) error) error {
-	return db.Connection(func(tx *gorm.DB) (err error) {
+func (d *mysqlDialect) migrating(ctx context.Context, db *sql.DB, cfg Config, f func(tx session) error) error {
+	return onConnection(ctx, db, func(conn *sql.Conn) (err error) {
 		var locked int
-		name := "saga_migration." + d.database
-		if err := tx.Raw("SELECT COALESCE(GET_LOCK(?, ?), 0)", name, int(openTimeout.Seconds())).Scan(&locked).Error; err != nil {
+		name := "saga_migration." + cfg.Schema
+		if err := conn.QueryRowContext(ctx, "SELECT COALESCE(GET_LOCK(?, ?), 0)", name, int(openTimeout.Seconds())).Scan(&locked); err != nil {
 			return err
 		}
 		if locked != 1 {
 			return errors.New("another process has been preparing it for too long")
 		}
-		defer func() { err = errors.Join(err, tx.Exec("DO RELEASE_LOCK(?)", name).Error) }()
-		return f(tx)
+		defer func() {
+			_, failed := conn.ExecContext(ctx, "DO RELEASE_LOCK(?)", name)
+			err = errors.Join(err, failed)
+		}()
+		return f(conn)
 	})
 }
 
@@ -183,57 +180,78 @@ func (d *mysqlDialect) migrations() [][]string {
 	}}
 }
 
-// now does without UNIX_TIMESTAMP, which asks the session's time zone.
+// dropSchema checks first: MySQL drops a database with everything in it.
+func (d *mysqlDialect) dropSchema(ctx context.Context, db *sql.DB, schema string) error {
+	var others int64
+	err := db.QueryRowContext(ctx, "SELECT (SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ?) + "+
+		"(SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = ?) + "+
+		"(SELECT COUNT(*) FROM information_schema.events WHERE event_schema = ?)", schema, schema, schema).Scan(&others)
+	if err != nil || others > 0 {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "DROP DATABASE IF EXISTS "+schema)
+	return err
+}
+
+// now avoids UNIX_TIMESTAMP, which depends on the session's time zone.
 func (d *mysqlDialect) now() string {
 	return "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000"
 }
 
-func (d *mysqlDialect) by(index string) string {
+func (d *mysqlDialect) table(index string) string {
 	if index == indexGID {
 		index = "PRIMARY"
 	}
-	// On a small table the server prefers to read all of it, and would wait for
-	// rows that are none of the query's.
+	// Without it the server may read all of a small table, and wait for rows that the
+	// query does not need.
 	return "saga FORCE INDEX (" + index + ")"
 }
 
+func (d *mysqlDialect) bind(text string) string { return text }
+
+func (d *mysqlDialect) gidIn(gids []string) (condition string, args []any) {
+	return "gid IN " + listOf(gids), nil
+}
+
+// listOf writes gids, which were checked and contain no quotes, as an SQL list.
+func listOf(gids []string) string { return "('" + strings.Join(gids, "','") + "')" }
+
 func (d *mysqlDialect) skipsLocked() bool { return d.skipLocked }
 
-// sweep looks for locked rows only when it has met one: DELETE has no SKIP LOCKED.
-func (d *mysqlDialect) sweep(db *gorm.DB, limit int) (int64, error) {
+// sweep skips locked rows only after it has met one: DELETE has no SKIP LOCKED.
+func (d *mysqlDialect) sweep(ctx context.Context, db *sql.DB, limit int) (int64, error) {
 	expired := "done = true AND due <= " + d.now()
-	result := db.Exec("DELETE FROM saga WHERE "+expired+" ORDER BY due LIMIT ?", limit)
-	if !d.skipLocked || !d.isLocked(result.Error) {
-		return result.RowsAffected, result.Error
+	dropped, err := affected(db.ExecContext(ctx, "DELETE FROM saga WHERE "+expired+" ORDER BY due LIMIT ?", limit))
+	if !d.skipLocked || !d.isLocked(err) {
+		return dropped, err
 	}
-	var gids []string
-	err := db.Raw("SELECT gid FROM "+d.by(indexDue)+" WHERE "+expired+" ORDER BY due LIMIT ? FOR UPDATE SKIP LOCKED", limit).Scan(&gids).Error
+	gids, err := queryStrings(ctx, db, "SELECT gid FROM "+d.table(indexDue)+" WHERE "+expired+" ORDER BY due LIMIT ? FOR UPDATE SKIP LOCKED", limit)
 	if err != nil || len(gids) == 0 {
 		return 0, err
 	}
-	result = db.Exec("DELETE FROM saga WHERE gid IN ? AND "+expired, gids)
-	return result.RowsAffected, result.Error
+	return affected(db.ExecContext(ctx, "DELETE FROM saga WHERE gid IN "+listOf(gids)+" AND "+expired))
 }
 
 func (d *mysqlDialect) showsUnflushed() bool { return d.unflushed.Load() }
 
-// flush commits a change: a commit returns once the log is on disk up to its own
-// place. Asking how far the log is (SHOW STATUS) costs the server more.
-func (d *mysqlDialect) flush(db *gorm.DB) error {
-	return db.Exec("INSERT INTO saga_flush (id, n) VALUES (1, 0) ON DUPLICATE KEY UPDATE n = n + 1").Error
+// flush commits a change: a commit returns once the log is on disk up to it. Reading
+// how far the log is on disk (SHOW STATUS) costs the server more.
+func (d *mysqlDialect) flush(ctx context.Context, db *sql.DB) error {
+	_, err := db.ExecContext(ctx, "INSERT INTO saga_flush (id, n) VALUES (1, 0) ON DUPLICATE KEY UPDATE n = n + 1")
+	return err
 }
 
 func (d *mysqlDialect) isDeadlock(err error) bool {
 	const deadlock = 1213
-	return is(err, deadlock)
+	return hasNumber(err, deadlock)
 }
 
 func (d *mysqlDialect) isLocked(err error) bool {
-	const lockWaitTimeout, lockNoWait = 1205, 3572 // MariaDB has one number for both
-	return is(err, lockWaitTimeout) || is(err, lockNoWait)
+	const lockWaitTimeout, lockNoWait = 1205, 3572 // MariaDB uses the first for both
+	return hasNumber(err, lockWaitTimeout) || hasNumber(err, lockNoWait)
 }
 
-func is(err error, number uint16) bool {
+func hasNumber(err error, number uint16) bool {
 	refused, ok := errors.AsType[*mysql.MySQLError](err)
 	return ok && refused.Number == number
 }

@@ -10,30 +10,28 @@ import (
 	"strconv"
 	"strings"
 
-	"gorm.io/gorm"
-
 	"sagabench/store"
 )
 
-// apply is all or nothing: one transaction, of one INSERT for what is created
-// and one UPDATE for all transitions that do the same thing, sent in one go with
-// its COMMIT. So the server never waits for the client while rows are locked. Each
-// statement fails if the UPDATE before it has not found all its rows, and what comes
-// behind one that failed the server does not execute.
-func (d *mysqlDialect) apply(db *gorm.DB, c *chunk, keep int64, noWait bool) (rest chunk, err error) {
+// apply is all or nothing. It is one transaction: an INSERT of what is created and an
+// UPDATE for each set of equal transitions, sent together with its COMMIT. So the
+// server never waits for the client while rows are locked. A statement fails if the
+// UPDATE before it has not found all its rows, and the server executes nothing that
+// follows a failed statement.
+func (d *mysqlDialect) apply(ctx context.Context, db *sql.DB, c *chunk, retention int64, noWait bool) (rest chunk, err error) {
 	b := mysqlBatch{now: d.now()}
 	if noWait && d.noWait {
 		b.add(d.lockNow(c.gids()))
 	}
-	b.update(c.transitions, keep)
+	b.update(c.transitions, retention)
 	b.insert(c.creates)
 	if b.found != "" && (len(b.statements) > 1 || len(c.transitions) > 1) {
-		b.add("SET @saga=" + b.found) // a row alone is all or nothing by itself
+		b.add("SET @saga=" + b.found) // one row alone is atomic by itself
 	}
 	var done bool
-	err = db.Connection(func(tx *gorm.DB) error {
-		return tx.Statement.ConnPool.(*sql.Conn).Raw(func(conn any) (err error) {
-			done, err = b.send(db.Statement.Context, conn.(driver.ExecerContext))
+	err = onConnection(ctx, db, func(conn *sql.Conn) error {
+		return conn.Raw(func(conn any) (err error) {
+			done, err = b.send(ctx, conn.(driver.ExecerContext))
 			return err
 		})
 	})
@@ -43,17 +41,17 @@ func (d *mysqlDialect) apply(db *gorm.DB, c *chunk, keep int64, noWait bool) (re
 	return *c, err
 }
 
-func (d *mysqlDialect) insert(tx *gorm.DB, jobs []*job[*store.Create]) ([]string, error) {
+func (d *mysqlDialect) insert(ctx context.Context, tx session, jobs []*job[*store.Create]) ([]string, error) {
 	b := mysqlBatch{now: d.now()}
 	b.insert(jobs)
 	args := make([]any, len(b.args))
 	for i := range b.args {
 		args[i] = b.args[i].Value
 	}
-	// All or nothing: a gid that is there refuses the statement. IGNORE would let
-	// in more than that.
-	err := tx.Exec(strings.Join(b.statements, ";"), args...).Error
-	if is(err, duplicateEntry) {
+	// All or nothing: an existing gid fails the statement. INSERT IGNORE would ignore
+	// other errors as well.
+	_, err := tx.ExecContext(ctx, strings.Join(b.statements, ";"), args...)
+	if hasNumber(err, duplicateEntry) {
 		return nil, nil
 	}
 	return gidsOf(jobs), err
@@ -61,28 +59,28 @@ func (d *mysqlDialect) insert(tx *gorm.DB, jobs []*job[*store.Create]) ([]string
 
 const duplicateEntry = 1062
 
-// setNoWait implements dialect. Before MySQL 8.0 nothing does it, and each lock
-// is waited for.
-func (d *mysqlDialect) setNoWait(tx *gorm.DB, c *chunk) error {
+// setNoWait implements dialect. Before MySQL 8.0 there is no NOWAIT, and each lock is
+// waited for.
+func (d *mysqlDialect) setNoWait(ctx context.Context, tx session, c *chunk) error {
 	if !d.noWait {
 		return nil
 	}
-	return tx.Exec(d.lockNow(c.gids())).Error
+	_, err := tx.ExecContext(ctx, d.lockNow(c.gids()))
+	return err
 }
 
-// lockNow is a statement that fails if somebody has one of these rows locked, has
-// inserted it or has deleted it, and has not committed.
+// lockNow is a statement that fails if another transaction has locked, inserted or
+// deleted one of these rows and has not ended.
 func (d *mysqlDialect) lockNow(gids []string) string {
-	return "SELECT 1 FROM saga FORCE INDEX (PRIMARY) WHERE gid IN ('" + strings.Join(gids, "','") + "') FOR UPDATE NOWAIT"
+	return "SELECT 1 FROM saga FORCE INDEX (PRIMARY) WHERE gid IN " + listOf(gids) + " FOR UPDATE NOWAIT"
 }
 
-// mysqlBatch is statements and their arguments. Gids and owners, which were
-// checked, hold nothing that ends a string; bodies and notes are left to the
-// driver.
+// mysqlBatch is statements and their arguments. Gids and owners, which were checked,
+// contain no quotes and are part of the text; the driver escapes bodies and notes.
 type mysqlBatch struct {
 	now        string
 	statements []string
-	found      string // 1, or an error if the statement before has not found its rows; empty: it need not
+	found      string // an expression: 1, or an error if the last statement has not found its rows; empty if it need not
 	args       []driver.NamedValue
 }
 
@@ -180,7 +178,7 @@ func (b *mysqlBatch) updateAll(t *store.Transition, gids []string, keep int64) {
 
 const outOfRange = 1690
 
-// send reports whether all of it was done; if not, none was.
+// send reports whether all of the batch was done; if not, nothing was.
 func (b *mysqlBatch) send(ctx context.Context, conn driver.ExecerContext) (done bool, err error) {
 	alone := len(b.statements) == 1
 	if !alone {
@@ -191,20 +189,20 @@ func (b *mysqlBatch) send(ctx context.Context, conn driver.ExecerContext) (done 
 		rows, err := result.RowsAffected() // of the last
 		return rows > 0 || !alone, err
 	}
-	if is(err, duplicateEntry) || is(err, outOfRange) {
+	if hasNumber(err, duplicateEntry) || hasNumber(err, outOfRange) {
 		err = nil
 	}
 	if !alone {
 		if _, open := conn.ExecContext(ctx, "ROLLBACK", nil); open != nil {
-			// It may not have been sent, if ctx has ended. With an open transaction
-			// nobody else may have the connection.
+			// If ctx has ended, ROLLBACK may not have been sent. Nobody else may use a
+			// connection with an open transaction.
 			return false, fmt.Errorf("%w: %w", driver.ErrBadConn, cmp.Or(err, open))
 		}
 	}
 	return false, err
 }
 
-// notNil tells an empty body from none.
+// notNil returns an empty body for nil, which would be NULL.
 func notNil(body []byte) []byte {
 	if body == nil {
 		return []byte{}

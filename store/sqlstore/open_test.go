@@ -51,7 +51,7 @@ func TestOpen_SaysWhyItCannotConnect(t *testing.T) {
 		if k.name == "postgres" {
 			create = "CREATE ROLE " + user + " LOGIN PASSWORD 'letmein'"
 		}
-		require.NoError(t, admin.db.Exec(create).Error)
+		admin.mustExec(t, create)
 		for _, tt := range []struct{ login, address, database, says string }{
 			{user + ":letmein", "127.0.0.1:1", "postgres", "127.0.0.1:1"},
 			{user + ":letmein2", server.Addr(), "postgres", user},
@@ -84,9 +84,7 @@ func TestOpen_OfManyAtOnce_MakesOneSchema(t *testing.T) {
 			require.NoError(t, errs[i])
 			requireApplied(t, s, create(i))
 		}
-		var steps []migration
-		require.NoError(t, stores[0].db.Find(&steps).Error)
-		require.Len(t, steps, len(stores[0].dialect.migrations()))
+		require.EqualValues(t, len(stores[0].dialect.migrations()), stores[0].number(t, "SELECT COUNT(*) FROM saga_migration"))
 		for _, s := range stores {
 			require.NoError(t, s.Close())
 		}
@@ -98,7 +96,7 @@ func TestOpen_LeavesTablesThatAreNotOurs(t *testing.T) {
 		cfg := k.config()
 		s := open(t, cfg)
 		requireApplied(t, s, create(1))
-		require.NoError(t, s.db.Exec("DROP TABLE saga_migration").Error)
+		s.mustExec(t, "DROP TABLE saga_migration")
 		_, err := Open(t.Context(), cfg)
 		require.ErrorIs(t, err, store.ErrUnsafe)
 		require.ErrorContains(t, err, "not ours")
@@ -111,14 +109,14 @@ func TestOpen_RefusesANewerSchema(t *testing.T) {
 	forEach(t, func(t *testing.T, k *kind) {
 		cfg := k.config()
 		s := open(t, cfg)
-		require.NoError(t, s.db.Create(&migration{Version: 1000}).Error)
+		s.mustExec(t, "INSERT INTO saga_migration (version, applied) VALUES (1000, 0)")
 		_, err := Open(t.Context(), cfg)
 		require.ErrorIs(t, err, store.ErrUnsafe)
 		require.ErrorContains(t, err, "1000")
 	})
 }
 
-func TestJudgeVersion_KnowsWhatServersCan(t *testing.T) {
+func TestCheckVersion_KnowsWhatServersHave(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]string{
 		"10.11.19-MariaDB-0+deb12u1": "skips",
@@ -133,7 +131,7 @@ func TestJudgeVersion_KnowsWhatServersCan(t *testing.T) {
 	} {
 		d := mysqlDialect{version: version}
 		var got string
-		if err := d.judgeVersion(); err != nil {
+		if err := d.checkVersion(); err != nil {
 			got = "refused"
 			require.ErrorContains(t, err, version)
 		} else {

@@ -2,90 +2,84 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
-	gormpostgres "gorm.io/driver/postgres"
-	"gorm.io/gorm"
 )
 
-// postgresDialect is PostgreSQL. A batch is handed over as one array for each
-// column, so that the statement is the same for every batch and is planned once.
-// Arrays are passed by pointer: gorm would spread them into as many parameters.
+// postgresDialect is PostgreSQL.
 type postgresDialect struct {
 	client *pgx.ConnConfig
 }
 
-func (d *postgresDialect) connect(ctx context.Context, cfg Config, dial dialer) (*gorm.DB, error) {
+func (d *postgresDialect) connect(ctx context.Context, cfg Config, dial dialer) (*sql.DB, error) {
 	client := d.client
 	client.ConnectTimeout = cfg.Timeout
 	client.DialFunc = pgconn.DialFunc(dial)
 	if client.RuntimeParams == nil {
 		client.RuntimeParams = map[string]string{}
 	}
-	silence := cfg.sessionBound()
+	silence := cfg.silence()
 	for name, value := range map[string]string{
 		"search_path":                   cfg.Schema,
 		"default_transaction_isolation": "read committed",
 		"lock_timeout":                  strconv.FormatInt(lockWait.Milliseconds(), 10),
-		// No session may keep its locks longer than this when its client has vanished
-		// between two statements, or as it takes an answer; one without a transaction
-		// costs no more than its place.
+		// A session keeps its locks no longer than this if its client vanishes between
+		// two statements, or while it receives an answer. A session without a transaction
+		// has no locks.
 		"idle_in_transaction_session_timeout": strconv.FormatInt(silence.Milliseconds(), 10),
 		"tcp_user_timeout":                    strconv.FormatInt(silence.Milliseconds(), 10),
 		"tcp_keepalives_idle":                 strconv.Itoa(int(silence.Seconds())),
 		"tcp_keepalives_interval":             strconv.Itoa(int(silence.Seconds())),
-		// What the server knows of the size of a table that fills and empties is
-		// out of date, and by that it may choose to read all of it, or all that has
-		// not ended, to sort it for one page. Every statement here has an index to go
-		// by, in its order.
+		// The server's statistics of a table that fills and empties are out of date. By
+		// them it may read and sort the whole table for one page. Every statement here
+		// has an index in its order.
 		"enable_seqscan":   "off",
 		"enable_hashjoin":  "off",
 		"enable_mergejoin": "off",
 		"enable_sort":      "off",
 		"plan_cache_mode":  "force_generic_plan",
 		"jit":              "off",
-		// An index keeps the entries of rows that ended until the table is vacuumed. A
-		// plain scan leaves a sign at those that it has been to; a bitmap's goes to
-		// all of them each time.
+		// An index keeps the entries of dead rows until the table is vacuumed. An index
+		// scan marks those that it has visited; a bitmap scan visits them each time.
 		"enable_bitmapscan": "off",
 	} {
 		client.RuntimeParams[name] = value
 	}
 	pool := stdlib.OpenDB(*client)
-	db, err := openGorm(gormpostgres.New(gormpostgres.Config{Conn: pool}), pool, cfg)
-	if err != nil {
-		return nil, err
-	}
+	pool.SetMaxOpenConns(cfg.Conns)
+	pool.SetMaxIdleConns(cfg.Conns)
 	var version int
-	if err = pool.QueryRowContext(ctx, "SELECT current_setting('server_version_num')::int").Scan(&version); err == nil && version < 120_000 {
+	err := pool.QueryRowContext(ctx, "SELECT current_setting('server_version_num')::int").Scan(&version)
+	if err == nil && version < 120_000 {
 		err = fmt.Errorf("the server is version %d: want PostgreSQL 12 or later", version/10_000)
 	}
 	if err != nil {
 		return nil, errors.Join(err, pool.Close())
 	}
-	return db, nil
+	return pool, nil
 }
 
-func (d *postgresDialect) migrating(db *gorm.DB, cfg Config, f func(tx *gorm.DB) error) error {
-	return db.Transaction(func(tx *gorm.DB) error {
-		wait := "SET LOCAL lock_timeout = " + strconv.FormatInt(openTimeout.Milliseconds(), 10)
-		if err := tx.Exec(wait).Error; err != nil {
+func (d *postgresDialect) migrating(ctx context.Context, db *sql.DB, cfg Config, f func(tx session) error) error {
+	return inTransaction(ctx, db, func(tx session) error {
+		if _, err := tx.ExecContext(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", openTimeout.Milliseconds())); err != nil {
 			return err
 		}
-		if err := tx.Exec("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", "saga_migration."+cfg.Schema).Error; err != nil {
+		if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", "saga_migration."+cfg.Schema); err != nil {
 			return err
 		}
-		var there int64
-		if err := tx.Raw("SELECT COUNT(*) FROM pg_namespace WHERE nspname = ?", cfg.Schema).Scan(&there).Error; err != nil {
+		var existing int64
+		if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM pg_namespace WHERE nspname = $1", cfg.Schema).Scan(&existing); err != nil {
 			return err
 		}
-		if there == 0 {
-			if err := tx.Exec("CREATE SCHEMA " + cfg.Schema).Error; err != nil {
+		if existing == 0 {
+			if _, err := tx.ExecContext(ctx, "CREATE SCHEMA "+cfg.Schema); err != nil {
 				return err
 			}
 		}
@@ -95,8 +89,8 @@ func (d *postgresDialect) migrating(db *gorm.DB, cfg Config, f func(tx *gorm.DB)
 
 func (d *postgresDialect) migrations() [][]string {
 	return [][]string{{
-		// The numbers first, so that none is padded. The room left in a page is
-		// for the new row of a mark or two.
+		// Numbers come first, so that none is padded. The free space in a page is for
+		// the new row versions of a mark or two.
 		`CREATE TABLE saga (
 			created BIGINT NOT NULL,
 			updated BIGINT NOT NULL,
@@ -116,25 +110,48 @@ func (d *postgresDialect) migrations() [][]string {
 	}}
 }
 
+// dropSchema relies on the server to keep a schema that contains anything.
+func (d *postgresDialect) dropSchema(ctx context.Context, db *sql.DB, schema string) error {
+	_, err := db.ExecContext(ctx, "DROP SCHEMA IF EXISTS "+schema+" RESTRICT")
+	const dependentObjects = "2BP01"
+	if hasCode(err, dependentObjects) {
+		return nil
+	}
+	return err
+}
+
 func (d *postgresDialect) now() string {
 	return "floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint"
 }
 
-func (d *postgresDialect) by(string) string { return "saga" }
+func (d *postgresDialect) table(string) string { return "saga" }
+
+// bind numbers the parameters: $1, $2, …
+func (d *postgresDialect) bind(text string) string {
+	parts := strings.Split(text, "?")
+	bound := parts[0]
+	for i, part := range parts[1:] {
+		bound += "$" + strconv.Itoa(i+1) + part
+	}
+	return bound
+}
+
+func (d *postgresDialect) gidIn(gids []string) (condition string, args []any) {
+	return "gid = ANY(?)", []any{gids}
+}
 
 func (d *postgresDialect) skipsLocked() bool { return true }
 
-func (d *postgresDialect) sweep(db *gorm.DB, limit int) (int64, error) {
-	result := db.Exec("DELETE FROM saga WHERE ctid = ANY(ARRAY(SELECT ctid FROM saga WHERE done = true AND due <= "+d.now()+
-		" ORDER BY due LIMIT ? FOR UPDATE SKIP LOCKED))", limit)
-	return result.RowsAffected, result.Error
+func (d *postgresDialect) sweep(ctx context.Context, db *sql.DB, limit int) (int64, error) {
+	return affected(db.ExecContext(ctx, "DELETE FROM saga WHERE ctid = ANY(ARRAY(SELECT ctid FROM saga WHERE done = true AND due <= "+d.now()+
+		" ORDER BY due LIMIT $1 FOR UPDATE SKIP LOCKED))", limit))
 }
 
-// showsUnflushed is false: a commit is shown once it is on disk, and on the standby
-// if it is to wait for that.
+// showsUnflushed returns false: PostgreSQL shows a commit once it is on disk, and on
+// the standby if the commit waits for that.
 func (d *postgresDialect) showsUnflushed() bool { return false }
 
-func (d *postgresDialect) flush(*gorm.DB) error { return nil }
+func (d *postgresDialect) flush(context.Context, *sql.DB) error { return nil }
 
 func (d *postgresDialect) isDeadlock(err error) bool {
 	const serialization, deadlock = "40001", "40P01"

@@ -1,74 +1,61 @@
 package sqlstore
 
 import (
-	"gorm.io/gorm"
+	"context"
+	"database/sql"
 
 	"sagabench/store"
 )
 
-// A batch is handed over as one array for each column, so that its statement is
-// always the same and is planned once, and answers with the gids it has written.
-// Both parts are one statement, and so one round trip and one transaction.
-// Arrays are passed by pointer: gorm would spread them into as many parameters.
+// A batch is one array for each column, so that its statement is always the same and
+// is planned once. It answers with the gids that it has written. Creates and
+// transitions are one statement, and so one round trip and one transaction.
 
-// apply writes everything that nothing stands against.
-func (d *postgresDialect) apply(db *gorm.DB, c *chunk, keep int64, noWait bool) (rest chunk, err error) {
-	if noWait {
-		err = db.Transaction(func(tx *gorm.DB) error {
-			if err := d.setNoWait(tx, c); err != nil {
-				return err
-			}
-			rest, err = d.apply(tx, c, keep, false)
-			return err
-		})
-		return rest, err
+// apply implements dialect.
+func (d *postgresDialect) apply(ctx context.Context, db *sql.DB, c *chunk, retention int64, noWait bool) (rest chunk, err error) {
+	if !noWait {
+		return d.write(ctx, db, c, retention)
 	}
+	err = inTransaction(ctx, db, func(tx session) error {
+		if err := d.setNoWait(ctx, tx, c); err != nil {
+			return err
+		}
+		rest, err = d.write(ctx, tx, c, retention)
+		return err
+	})
+	return rest, err
+}
+
+func (d *postgresDialect) write(ctx context.Context, tx session, c *chunk, retention int64) (rest chunk, err error) {
 	var text string
 	var args []any
 	switch {
 	case len(c.transitions) == 0:
 		text, args = d.inserting(), insertArgs(c.creates)
 	case len(c.creates) == 0:
-		text, args = d.updating(), updateArgs(c.transitions, keep)
+		text, args = d.updating(), updateArgs(c.transitions, retention)
 	default:
 		text = "WITH inserted AS (" + d.inserting() + "), updated AS (" + d.updating() +
 			") SELECT gid FROM inserted UNION ALL SELECT gid FROM updated"
-		args = append(insertArgs(c.creates), updateArgs(c.transitions, keep)...)
+		args = append(insertArgs(c.creates), updateArgs(c.transitions, retention)...)
 	}
-	written, err := writtenBy(db.Raw(text, args...))
-	if err != nil || len(written) == len(c.creates)+len(c.transitions) {
+	written, err := queryStrings(ctx, tx, d.bind(text), args...)
+	if err != nil || len(written) == c.size() {
 		return chunk{}, err
 	}
 	return chunk{creates: without(c.creates, written), transitions: without(c.transitions, written)}, nil
 }
 
-// setNoWait implements dialect. NOWAIT would not look for rows that others have
-// inserted or deleted and not committed. The time is short, but long enough for
-// the locks under which a table grows.
-func (d *postgresDialect) setNoWait(tx *gorm.DB, _ *chunk) error {
-	return tx.Exec("SET LOCAL lock_timeout = '5ms'").Error
+// setNoWait implements dialect. NOWAIT would ignore rows that others have inserted or
+// deleted and not committed. The timeout is short, but longer than the server's own
+// locks last while a table grows.
+func (d *postgresDialect) setNoWait(ctx context.Context, tx session, _ *chunk) error {
+	_, err := tx.ExecContext(ctx, "SET LOCAL lock_timeout = '5ms'")
+	return err
 }
 
-func (d *postgresDialect) insert(tx *gorm.DB, jobs []*job[*store.Create]) (written []string, err error) {
-	return writtenBy(tx.Raw(d.inserting(), insertArgs(jobs)...))
-}
-
-// writtenBy runs a statement and reads its gids. gorm's own Scan would write all
-// arguments into a text for a log, which costs more than the rest of it.
-func writtenBy(statement *gorm.DB) (gids []string, err error) {
-	rows, err := statement.Rows()
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var gid string
-		if err := rows.Scan(&gid); err != nil {
-			return nil, err
-		}
-		gids = append(gids, gid)
-	}
-	return gids, rows.Err()
+func (d *postgresDialect) insert(ctx context.Context, tx session, jobs []*job[*store.Create]) ([]string, error) {
+	return queryStrings(ctx, tx, d.bind(d.inserting()), insertArgs(jobs)...)
 }
 
 func (d *postgresDialect) inserting() string {
@@ -88,12 +75,12 @@ func insertArgs(jobs []*job[*store.Create]) []any {
 		gids[i], dues[i], owners[i] = c.GID, millis(max(c.Due, 0)), c.Owner
 		branches[i], bodies[i] = int32(2*c.Steps), notNil(c.Body)
 	}
-	return []any{&gids, &dues, &owners, &branches, &bodies}
+	return []any{gids, dues, owners, branches, bodies}
 }
 
-// Marks come as the text of the column with a dot for each that stays, and as
-// the place of the one that changes, which spares looking at each. The guard
-// lets no mark go back and none beyond the end.
+// Marks are the text of the column with a dot for each mark that stays. If only one
+// mark changes, place is its place and marks only itself, which spares a scan of all.
+// marksFit refuses a mark that is set otherwise, or beyond the end.
 const (
 	newMarks = "CASE WHEN v.place > 0 THEN overlay(saga.marks PLACING right(v.marks, 1) FROM v.place) " +
 		"WHEN v.marks = '' THEN saga.marks ELSE (SELECT string_agg(CASE substr(v.marks, i, 1) WHEN '.' THEN substr(saga.marks, i, 1) " +
@@ -113,7 +100,7 @@ func (d *postgresDialect) updating() string {
 		"WHERE saga.gid = v.gid AND saga.epoch = v.epoch AND saga.status = v.status AND " + marksFit + " RETURNING saga.gid"
 }
 
-func updateArgs(jobs []*job[*store.Transition], keep int64) []any {
+func updateArgs(jobs []*job[*store.Transition], retention int64) []any {
 	n := len(jobs)
 	gids, epochs, statuses, become := make([]string, n), make([]int64, n), make([]string, n), make([]string, n)
 	dones, releases, dues := make([]bool, n), make([]bool, n), make([]*int64, n)
@@ -122,7 +109,7 @@ func updateArgs(jobs []*job[*store.Transition], keep int64) []any {
 		t := j.change
 		gids[i], epochs[i], statuses[i], become[i] = t.GID, int64(t.Epoch), string(rune(t.From)), string(rune(t.To))
 		dones[i], releases[i] = t.To.Final(), t.Release
-		if due, moved := dueIn(t, keep); moved {
+		if due, changes := dueIn(t, retention); changes {
 			dues[i] = &due
 		}
 		marks[i] = patch(t.Marks)
@@ -133,11 +120,10 @@ func updateArgs(jobs []*job[*store.Transition], keep int64) []any {
 			notes[i] = []byte(t.Note)
 		}
 	}
-	return []any{&gids, &epochs, &statuses, &become, &dones, &releases, &dues, &places, &marks, &notes}
+	return []any{gids, epochs, statuses, become, dones, releases, dues, places, marks, notes}
 }
 
-// patch writes marks as the column has them, as far as the last; of one mark,
-// whose place is given, only itself.
+// patch returns the text for marks: up to the last mark that changes, or one mark alone.
 func patch(marks []store.SetMark) string {
 	if len(marks) == 1 {
 		return string(rune(marks[0].Mark))

@@ -6,9 +6,9 @@ import (
 	"sagabench/store"
 )
 
-// row is a saga as the table holds it.
+// row is a row of the table saga.
 type row struct {
-	GID     string `gorm:"column:gid;primaryKey"`
+	GID     string
 	Status  string
 	Done    bool // the status is final
 	Epoch   int64
@@ -16,15 +16,28 @@ type row struct {
 	Marks   string
 	Created int64
 	Updated int64
-	Due     int64 // of a saga that is done: when its retention ends
+	Due     int64 // if the saga is done: when its retention ends
 	Note    []byte
 	Body    []byte
+
+	Bytes int   // of note and body, if the query asked for their length
+	Now   int64 // the server's clock when the row was read
 }
 
-// TableName implements gorm's schema.Tabler.
-func (row) TableName() string { return "saga" }
+// What a query reads of note and body, which may be large. To tell the length of a
+// body InnoDB reads all of it.
+const (
+	withoutBody = "NULL, NULL, 0"
+	withLength  = "NULL, NULL, OCTET_LENGTH(body) + COALESCE(OCTET_LENGTH(note), 0)"
+	withBody    = "note, body, 0"
+)
 
-// status is that of the row, or none.
+// columns lists what Store.rows reads. body is one of the constants above.
+func (s *Store) columns(body string) string {
+	return "gid, status, done, epoch, owner, marks, created, updated, due, " + body + ", " + s.dialect.now()
+}
+
+// status returns the status of the row, or 0 if there is none such.
 func (r *row) status() store.Status {
 	if len(r.Status) != 1 {
 		return 0
@@ -32,8 +45,8 @@ func (r *row) status() store.Status {
 	return store.Status(r.Status[0])
 }
 
-// record is the row as the contract has it. The error wraps store.ErrUnreadable if it
-// is no saga.
+// record returns the contract's record. The error wraps store.ErrUnreadable if the
+// row is not a saga.
 func (r *row) record() (store.Record, error) {
 	record := store.Record{
 		GID:     r.GID,
@@ -45,7 +58,7 @@ func (r *row) record() (store.Record, error) {
 		Note:    string(r.Note),
 		Body:    r.Body,
 	}
-	if 0 < r.Epoch && r.Epoch <= store.MaxEpoch { // else it is 0, which no record has
+	if 0 < r.Epoch && r.Epoch <= store.MaxEpoch { // else it stays 0, which Check refuses
 		record.Epoch = uint32(r.Epoch)
 	}
 	if !r.Done {
@@ -54,18 +67,18 @@ func (r *row) record() (store.Record, error) {
 	return record, record.Check()
 }
 
-// timedRow is a row and the server's clock when it was read.
-type timedRow struct {
-	Saga  row `gorm:"embedded"`
-	Bytes int // of note and body, where those were not read
-	Now   int64
+// expired reports whether the retention of the saga had ended when the row was read.
+func (r *row) expired() bool { return r.Done && r.Due <= r.Now }
+
+func byGID(rows []row) map[string]*row {
+	all := make(map[string]*row, len(rows))
+	for i := range rows {
+		all[rows[i].GID] = &rows[i]
+	}
+	return all
 }
 
-// expired reports whether the retention of the saga has ended, so that it is as
-// good as gone.
-func (r *timedRow) expired() bool { return r.Saga.Done && r.Saga.Due <= r.Now }
-
-// millis rounds up, so that nothing is due, or gone, before its time.
+// millis rounds up, so that no saga is due, or dropped, before its time.
 func millis(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }

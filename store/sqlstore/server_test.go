@@ -241,10 +241,10 @@ func TestClaimDue_LeavesOutWhatIsLocked(t *testing.T) {
 	forEach(t, func(t *testing.T, k *kind) {
 		s := open(t, k.config())
 		requireApplied(t, s, create(1), create(2), create(3))
-		tx := s.db.Begin()
-		require.NoError(t, tx.Exec("SELECT gid FROM saga WHERE gid = ? FOR UPDATE", gid(2)).Error)
+		tx := s.begin(t)
+		s.lockRow(t, tx, 2)
 		claimed, err := s.ClaimDue(t.Context(), "me", time.Minute, 10)
-		require.NoError(t, tx.Rollback().Error)
+		require.NoError(t, tx.Rollback())
 		require.NoError(t, err)
 		require.Len(t, claimed, 2)
 		claimed, err = s.ClaimDue(t.Context(), "me", time.Minute, 10)
@@ -302,9 +302,7 @@ func TestSweep_DropsWhatIsPastItsRetention(t *testing.T) {
 		requireApplied(t, s, creates...)
 		requireApplied(t, s, ends[10:]...)
 		require.Eventually(t, func() bool {
-			var left int64
-			require.NoError(t, s.db.Model(&row{}).Count(&left).Error)
-			return left == 10
+			return s.number(t, "SELECT COUNT(*) FROM saga") == 10
 		}, 20*time.Second, 10*time.Millisecond)
 		stats, err := s.Stats(t.Context())
 		require.NoError(t, err)
@@ -324,7 +322,7 @@ func TestVerify_FindsWhatIsWrong(t *testing.T) {
 			requireApplied(t, s, create(1), create(2))
 			requireApplied(t, s, finish(2))
 			requireVerified(t, s)
-			require.NoError(t, s.db.Exec(harm).Error)
+			s.mustExec(t, harm)
 			findings, err := s.Verify(t.Context())
 			require.NoError(t, err)
 			require.Len(t, findings, 1)

@@ -1,34 +1,27 @@
 package sqlstore
 
 import (
+	"context"
+	"database/sql"
 	"maps"
 	"strconv"
 	"time"
 
-	"gorm.io/gorm"
-
 	"sagabench/store"
 )
 
-// valuesOf runs a query for names and values.
-func valuesOf(query *gorm.DB) (map[string]string, error) {
-	rows, err := query.Rows()
-	if err != nil {
-		return nil, err
+// queryValues runs a query of names and values.
+func queryValues(ctx context.Context, db session, text string) (map[string]string, error) {
+	type value struct{ name, value string }
+	rows, err := query(ctx, db, text, nil, func(v *value) []any { return []any{&v.name, &v.value} })
+	values := make(map[string]string, len(rows))
+	for _, v := range rows {
+		values[v.name] = v.value
 	}
-	defer rows.Close()
-	values := make(map[string]string)
-	for rows.Next() {
-		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, err
-		}
-		values[name] = value
-	}
-	return values, rows.Err()
+	return values, err
 }
 
-// withLossWindow says how much the class D2 may lose: a setting, in units.
+// withLossWindow sets how much time a crash loses in class D2: a setting, in units.
 func withLossWindow(s store.Settings, name string, unit time.Duration) store.Settings {
 	if n, err := strconv.Atoi(s.Values[name]); err == nil && n > 0 && s.Durability == store.D2 {
 		s.Values[store.LossWindow] = (time.Duration(n) * unit).String()
@@ -36,16 +29,15 @@ func withLossWindow(s store.Settings, name string, unit time.Duration) store.Set
 	return s
 }
 
-func (d *mysqlDialect) settings(db *gorm.DB) (store.Settings, error) {
-	values, err := valuesOf(db.Raw("SHOW GLOBAL VARIABLES WHERE Variable_name IN ?", []string{
-		"innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "innodb_flush_method", "innodb_doublewrite",
-		"innodb_flush_log_at_timeout", "innodb_buffer_pool_size", "innodb_log_writer_threads",
-	}))
+func (d *mysqlDialect) settings(ctx context.Context, db *sql.DB) (store.Settings, error) {
+	values, err := queryValues(ctx, db, `SHOW GLOBAL VARIABLES WHERE Variable_name IN (
+		'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'innodb_flush_method', 'innodb_doublewrite',
+		'innodb_flush_log_at_timeout', 'innodb_buffer_pool_size', 'innodb_log_writer_threads')`)
 	if err != nil {
 		return store.Settings{}, err
 	}
-	// MySQL can do without its redo log, which is no variable.
-	redo, err := valuesOf(db.Raw("SHOW GLOBAL STATUS LIKE ?", redoLog))
+	// MySQL can run without its redo log, which no variable shows.
+	redo, err := queryValues(ctx, db, "SHOW GLOBAL STATUS LIKE '"+redoLog+"'")
 	if err != nil {
 		return store.Settings{}, err
 	}
@@ -70,13 +62,13 @@ const redoLog = "Innodb_redo_log_enabled"
 func mysqlDurability(values map[string]string) store.Durability {
 	switch {
 	case values["innodb_flush_method"] == "nosync", values["innodb_flush_method"] == "littlesync":
-		return store.D1 // whenever the kernel likes: nothing about a second can be promised
+		return store.D1 // the kernel decides when to write, which may be later than a second
 	case values[redoLog] == "OFF":
 		return store.D1 // the tables may be of no use after a crash
 	case values["log_bin"] == "ON" && values["sync_binlog"] != "1":
-		return store.D1 // what the binlog does not have is rolled back, and the kernel writes it, or a number of commits
+		return store.D1 // what the binlog lacks is rolled back, and it is not written with each commit
 	case values["innodb_doublewrite"] == "OFF", values["innodb_doublewrite"] == "DETECT_ONLY":
-		return store.D1 // a page that was half-written cannot be repaired, whatever its age
+		return store.D1 // a half-written page cannot be repaired, whatever its age
 	case values["innodb_flush_log_at_trx_commit"] != "1":
 		return store.D2
 	default:
@@ -84,11 +76,10 @@ func mysqlDurability(values map[string]string) store.Durability {
 	}
 }
 
-func (d *postgresDialect) settings(db *gorm.DB) (store.Settings, error) {
-	values, err := valuesOf(db.Raw("SELECT name, setting FROM pg_settings WHERE name IN ?", []string{
-		"server_version", "synchronous_commit", "fsync", "full_page_writes", "synchronous_standby_names",
-		"wal_sync_method", "wal_writer_delay", "shared_buffers",
-	}))
+func (d *postgresDialect) settings(ctx context.Context, db *sql.DB) (store.Settings, error) {
+	values, err := queryValues(ctx, db, `SELECT name, setting FROM pg_settings WHERE name IN (
+		'server_version', 'synchronous_commit', 'fsync', 'full_page_writes', 'synchronous_standby_names',
+		'wal_sync_method', 'wal_writer_delay', 'shared_buffers')`)
 	if err != nil {
 		return store.Settings{}, err
 	}
@@ -107,9 +98,9 @@ func (d *postgresDialect) settings(db *gorm.DB) (store.Settings, error) {
 func postgresDurability(values map[string]string) store.Durability {
 	switch commit := values["synchronous_commit"]; {
 	case values["fsync"] != "on":
-		return store.D1 // whenever the kernel likes: nothing about a second can be promised
+		return store.D1 // the kernel decides when to write, which may be later than a second
 	case values["full_page_writes"] != "on":
-		return store.D1 // a page that was half-written cannot be repaired, whatever its age
+		return store.D1 // a half-written page cannot be repaired, whatever its age
 	case commit == "off":
 		return store.D2
 	case values["synchronous_standby_names"] != "" && (commit == "on" || commit == "remote_apply"):

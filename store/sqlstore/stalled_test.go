@@ -76,8 +76,9 @@ func (k *kind) stop(t *testing.T, server *lab.Server, s *Store) (goOn func()) {
 	t.Helper()
 	pids := []int{server.PID()}
 	if k.name == "postgres" { // a process for each session, and some more
-		require.NoError(t, s.db.Raw("SELECT pid FROM pg_stat_activity").Scan(&pids).Error)
-		pids = append(pids, server.PID())
+		sessions, err := query(t.Context(), s.db, "SELECT pid FROM pg_stat_activity", nil, func(pid *int) []any { return []any{pid} })
+		require.NoError(t, err)
+		pids = append(pids, sessions...)
 	}
 	goOn = sync.OnceFunc(func() {
 		for _, pid := range pids {

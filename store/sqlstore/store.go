@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -11,9 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
-
 	"sagabench/store"
 )
 
@@ -22,11 +20,11 @@ type Store struct {
 	cfg        Config
 	address    string // for messages: without the password
 	dialect    dialect
-	db         *gorm.DB
+	db         *sql.DB
 	roundTrips atomic.Int64
-	waryUntil  atomic.Int64 // ns since 1970; see write
+	noWaitTill atomic.Int64 // ns since 1970; see write
 
-	calls  sync.RWMutex // held for reading by every call, for writing by Close
+	calls  sync.RWMutex // locked for reading by every call, for writing by Close
 	closed bool
 
 	stopSweeping context.CancelFunc
@@ -44,26 +42,27 @@ var (
 	_ store.ConnectionPool = (*Store)(nil)
 )
 
-// Open connects, makes the schema or takes it to the present one, and begins to
-// drop what is past its retention. Any number of processes may open one schema,
-// also at the same time. The error wraps store.ErrInvalid when the configuration
-// is wrong, and store.ErrUnsafe when the schema holds tables that are not this
-// package's, or a newer version's. It never holds the password.
+// Open connects, creates the schema or migrates it, and starts to drop sagas whose
+// retention has ended. Any number of processes may open one schema, also at the same
+// time. Open returns store.ErrInvalid if the configuration is invalid, and
+// store.ErrUnsafe if the schema contains tables of another program or of a newer
+// version. Its error does not contain the password.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg, err := cfg.check()
 	if err != nil {
 		return nil, fmt.Errorf("sql: %w", err)
 	}
-	d, address, err := parseURL(cfg.URL)
+	d, address, database, err := parseURL(cfg.URL)
 	if err != nil {
 		return nil, fmt.Errorf("sql: %w: url: %w", store.ErrInvalid, err)
 	}
+	cfg.Schema = cmp.Or(database, cfg.Schema)
 	s := &Store{cfg: cfg, address: address, dialect: d}
 	opening, cancel := context.WithTimeout(ctx, openTimeout+cfg.Timeout)
 	defer cancel()
 	if s.db, err = d.connect(opening, cfg, s.dial); err == nil {
 		if err = s.prepare(opening); err != nil {
-			_ = s.closePool()
+			_ = s.db.Close()
 		}
 	}
 	if err != nil {
@@ -73,8 +72,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// prepare takes the schema to the present version, and learns what the server
-// promises.
+// prepare migrates the schema, and reads the server's settings for the dialect.
 func (s *Store) prepare(ctx context.Context) error {
 	if s.cfg.MustExist {
 		if err := s.mustExist(ctx); err != nil {
@@ -84,19 +82,20 @@ func (s *Store) prepare(ctx context.Context) error {
 	if err := s.migrate(ctx); err != nil {
 		return err
 	}
-	if _, err := s.dialect.settings(s.db.WithContext(ctx)); err != nil {
+	if _, err := s.dialect.settings(ctx, s.db); err != nil {
 		return fmt.Errorf("read the server's settings: %w", err)
 	}
 	return nil
 }
 
-// dialer makes connections.
+// dialer opens a network connection.
 type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// dial makes connections whose round trips are counted. A server that has vanished
-// is noticed on those that are idle too, about when it would notice a client.
+// dial opens a connection whose round trips are counted. Keep-alives find a server
+// that has vanished, also on an idle connection, about as soon as it would find a
+// vanished client.
 func (s *Store) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	silence := s.cfg.sessionBound()
+	silence := s.cfg.silence()
 	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: silence, Interval: silence / 2, Count: 2}}
 	c, err := dialer.DialContext(ctx, network, addr)
 	if err != nil {
@@ -109,22 +108,6 @@ func (s *Store) dial(ctx context.Context, network, addr string) (net.Conn, error
 // while another process does so.
 const openTimeout = time.Minute
 
-// openGorm puts gorm over a pool. The batches decide themselves what is one
-// transaction, and errors are told to the caller, not to a log.
-func openGorm(dialector gorm.Dialector, pool *sql.DB, cfg Config) (*gorm.DB, error) {
-	pool.SetMaxOpenConns(cfg.Conns)
-	pool.SetMaxIdleConns(cfg.Conns)
-	db, err := gorm.Open(dialector, &gorm.Config{
-		SkipDefaultTransaction: true,
-		DisableAutomaticPing:   true,
-		Logger:                 logger.Discard,
-	})
-	if err != nil {
-		return nil, errors.Join(err, pool.Close())
-	}
-	return db, nil
-}
-
 // Close implements store.Store.
 func (s *Store) Close() error {
 	s.stopSweeping()
@@ -135,58 +118,57 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
-	s.flusher.running.Wait() // whoever it was for may have given up
-	return s.closePool()
+	s.flusher.running.Wait() // its callers may have given up
+	return s.db.Close()
 }
 
-func (s *Store) closePool() error {
-	pool, err := s.db.DB()
-	if err != nil {
-		return err
-	}
-	return pool.Close()
-}
-
-// Counters implements store.CounterSource. How often the server synced for us it does
-// not say.
+// Counters implements store.CounterSource. The server does not report how often it
+// syncs for one client.
 func (s *Store) Counters() store.Counters {
 	return store.Counters{RoundTrips: s.roundTrips.Load(), Fsyncs: -1}
 }
 
-// Connections is how many connections to the server the store may have at once, and for
-// how long calls have waited for one of them to come free since it was opened, all
-// added up.
-func (s *Store) Connections() (most int, waited time.Duration) {
-	pool, err := s.db.DB()
-	if err != nil { // not over a *sql.DB, which openGorm gives it
-		return s.cfg.Conns, 0
-	}
-	stats := pool.Stats()
+// Connections implements store.ConnectionPool.
+func (s *Store) Connections() (limit int, waited time.Duration) {
+	stats := s.db.Stats()
 	return stats.MaxOpenConnections, stats.WaitDuration
 }
 
-// enter begins a call, which ends with calls.RUnlock.
-func (s *Store) enter(ctx context.Context) error {
+// unlimited is the time limit of a call that only its context ends.
+const unlimited time.Duration = 0
+
+// call runs f as one call of the store, within a time limit. An error of f comes back
+// with the server's address and what the call was doing.
+func (s *Store) call(ctx context.Context, limit time.Duration, doing string, f func(ctx context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	s.calls.RLock()
+	defer s.calls.RUnlock()
 	if s.closed {
-		s.calls.RUnlock()
 		return store.ErrClosed
+	}
+	limited := ctx
+	if limit > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	if err := f(limited); err != nil {
+		return s.failure(ctx, doing, err)
 	}
 	return nil
 }
 
-// oneLine is an error of a client that may tell each of its attempts on a line.
+// oneLine joins the lines of an error: a client may list its attempts one per line.
 type oneLine struct{ error }
 
 func (e oneLine) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
 
 func (e oneLine) Unwrap() error { return e.error }
 
-// failure says of an error from the server or its client what a caller can act
-// on. ctx is the caller's, whose end may come back as a broken connection.
+// failure adds the server's address and what was being done to an error. It also adds
+// the error of ctx, the caller's, whose end may come back as a broken connection.
 func (s *Store) failure(ctx context.Context, doing string, err error) error {
 	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
 		return fmt.Errorf("%s: %s: %w: %w", s.address, doing, ended, oneLine{err})

@@ -29,7 +29,7 @@ func TestUnreadable_HoldsUpNoOther(t *testing.T) {
 		for i, what := range spoil {
 			requireApplied(t, s, create(first+i))
 			bad = append(bad, gid(first+i))
-			require.NoError(t, s.db.Exec("UPDATE saga SET due = 0, created = 0, "+what+" WHERE gid = ?", gid(first+i)).Error)
+			s.mustExec(t, "UPDATE saga SET due = 0, created = 0, "+what+" WHERE gid = ?", gid(first+i))
 		}
 
 		claimed, err := s.ClaimDue(t.Context(), "other", time.Hour, 100)

@@ -14,31 +14,32 @@ import (
 	"sagabench/internal/tlsfiles"
 )
 
-// parseURL reads Config.URL. The address is for messages. No error quotes the
-// URL: it holds the password.
-func parseURL(text string) (d dialect, address string, err error) {
+// parseURL parses Config.URL. The address is for messages; the database is empty or,
+// on MySQL, takes the place of Config.Schema. No error quotes the URL, which contains
+// the password.
+func parseURL(text string) (d dialect, address, database string, err error) {
 	withFiles := text
 	text, files := tlsfiles.CutURL(text)
 	u, err := url.Parse(text)
 	if err != nil {
-		return nil, "", errors.New("want mysql:// or postgres://user:password@host:port/database, with what is special in a password as %XX")
+		return nil, "", "", errors.New("want mysql:// or postgres://user:password@host:port/database, with what is special in a password as %XX")
 	}
 	switch {
 	case u.Scheme != "mysql" && u.Scheme != "postgres" && u.Scheme != "postgresql":
-		return nil, "", fmt.Errorf("scheme: %q, want mysql or postgres", u.Scheme)
+		return nil, "", "", fmt.Errorf("scheme: %q, want mysql or postgres", u.Scheme)
 	case u.Hostname() == "":
-		return nil, "", errors.New("host: there is none")
+		return nil, "", "", errors.New("host: there is none")
 	case u.User.Username() == "":
-		return nil, "", errors.New("user: there is none")
+		return nil, "", "", errors.New("user: there is none")
 	case u.Fragment != "":
-		return nil, "", errors.New("fragment: there is no use for one")
+		return nil, "", "", errors.New("fragment: there is no use for one")
 	}
 	if u.Scheme == "mysql" {
 		d, err = parseMySQL(u, files)
-		return d, "mysql at " + u.Host, err
+		return d, "mysql at " + u.Host, strings.TrimPrefix(u.Path, "/"), err
 	}
 	d, err = parsePostgres(u, withFiles)
-	return d, "postgres at " + u.Host, err
+	return d, "postgres at " + u.Host, "", err
 }
 
 func parseMySQL(u *url.URL, files tlsfiles.Files) (d *mysqlDialect, err error) {
@@ -66,15 +67,14 @@ func parseMySQL(u *url.URL, files tlsfiles.Files) (d *mysqlDialect, err error) {
 	if cfg.TLS, err = files.MySQL(cfg.TLSConfig); err != nil {
 		return nil, err
 	}
-	return &mysqlDialect{client: cfg, database: database}, nil
+	return &mysqlDialect{client: cfg}, nil
 }
 
-// parsePostgres takes the whole text too: the client knows the files by the same names.
+// parsePostgres parses text, the whole URL: the client has the same names for the files.
 func parsePostgres(u *url.URL, text string) (*postgresDialect, error) {
 	cfg, err := pgx.ParseConfig(text)
 	if err != nil {
-		// What is left to be wrong is an option; the error's own text begins with
-		// the URL.
+		// Only an option can still be wrong. The text of err begins with the URL.
 		if inner := errors.Unwrap(err); inner != nil {
 			err = inner
 		}

@@ -92,7 +92,7 @@ func (v *vanishing) run(call func(*Store) error, message int) (vanished bool, er
 	case err == nil || isRefusal(err) || took > 2*v.s.cfg.Timeout:
 		return true, fmt.Errorf("after %v the host was told: %w", took, err)
 	}
-	limit := began.Add(v.s.cfg.Timeout + lockWait + v.s.cfg.sessionBound() + 2*time.Second)
+	limit := began.Add(v.s.cfg.Timeout + lockWait + v.s.cfg.silence() + 2*time.Second)
 	free := map[string]bool{}
 	for len(free) < vanishedSagas {
 		claimed, err := v.other.ClaimDue(context.Background(), "other", time.Minute, vanishedSagas)
@@ -123,8 +123,8 @@ func TestCalls_WhoseHostVanishesAsItReads_FreeTheirLocks(t *testing.T) {
 			creates = append(creates, create(n))
 		}
 		requireApplied(t, s, creates...)
-		tx := s.db.Begin()
-		rows, err := tx.Raw("SELECT REPEAT('x', 2000000) FROM saga FOR UPDATE").Rows()
+		tx := s.begin(t)
+		rows, err := tx.Query("SELECT REPEAT('x', 2000000) FROM saga FOR UPDATE")
 		require.NoError(t, err)
 		defer func() {
 			p.CutAll() // or each would wait for an answer
@@ -135,7 +135,7 @@ func TestCalls_WhoseHostVanishesAsItReads_FreeTheirLocks(t *testing.T) {
 		defer p.Stall()()
 		began := time.Now()
 		require.Eventually(t, func() bool { return !other.isLocked(t, gid(0)) }, patience, 50*time.Millisecond)
-		require.Less(t, time.Since(began), 3*cfg.sessionBound())
+		require.Less(t, time.Since(began), 3*cfg.silence())
 	})
 }
 
@@ -149,10 +149,8 @@ func TestCalls_AfterAPause_Work(t *testing.T) {
 		s.stopSweeping()
 		s.sweeping.Wait()
 		require.Zero(t, s.lostConns(t)) // all are open
-		pool, err := s.db.DB()
-		require.NoError(t, err)
 		if k.name == "mysql" {
-			require.Eventually(t, func() bool { return pool.Stats().MaxIdleTimeClosed == int64(cfg.Conns) }, patience, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return s.db.Stats().MaxIdleTimeClosed == int64(cfg.Conns) }, patience, 10*time.Millisecond)
 		}
 		require.Zero(t, s.lostConns(t))
 	})
