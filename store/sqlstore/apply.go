@@ -26,9 +26,14 @@ const maxTries = 20
 func (s *Store) Apply(ctx context.Context, changes []store.Change) []error {
 	errs := store.CheckBatch(changes)
 	err := s.call(ctx, s.cfg.Timeout, "apply", func(ctx context.Context) error {
-		for _, c := range chunks(changes, errs) {
+		failed := make(map[string]error)
+		for _, c := range chunks(changes, errs, failed) {
 			s.write(ctx, c)
-			c.report(errs)
+		}
+		for i, change := range changes {
+			if errs[i] == nil && len(failed) > 0 {
+				errs[i] = failed[change.Gid()]
+			}
 		}
 		return nil
 	})
@@ -86,42 +91,34 @@ func (s *Store) fail(ctx context.Context, c chunk, err error) {
 // chunk is what one transaction writes, in the order of the gids: two transactions
 // that lock rows in the same order do not deadlock.
 type chunk struct {
-	creates     []*job[*store.Create]
-	transitions []*job[*store.Transition]
+	creates     []*store.Create
+	transitions []*store.Transition
+	failed      map[string]error // errors of changes by gid; all chunks of an Apply share it
 }
 
-// job is one change and its result.
-type job[C store.Change] struct {
-	change C
-	at     int // index in the batch
-	err    error
-}
-
-// chunks sorts the valid changes and splits them.
-func chunks(changes []store.Change, errs []error) []chunk {
-	order := make([]int, 0, len(changes))
-	for i := range changes {
+// chunks sorts the changes without an error, and splits them.
+func chunks(changes []store.Change, errs []error, failed map[string]error) (all []chunk) {
+	valid := make([]store.Change, 0, len(changes))
+	for i, c := range changes {
 		if errs[i] == nil {
-			order = append(order, i)
+			valid = append(valid, c)
 		}
 	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(changes[a].Gid(), changes[b].Gid()) })
-	var all []chunk
+	slices.SortFunc(valid, func(a, b store.Change) int { return cmp.Compare(a.Gid(), b.Gid()) })
 	count, bytes := maxChunkChanges, 0
-	for _, i := range order {
-		size := sizeOf(changes[i])
+	for _, change := range valid {
+		size := sizeOf(change)
 		if count == maxChunkChanges || bytes+size > maxChunkBytes {
-			all = append(all, chunk{})
+			all = append(all, chunk{failed: failed})
 			count, bytes = 0, 0
 		}
 		count++
 		bytes += size
-		c := &all[len(all)-1]
-		switch change := changes[i].(type) {
+		switch c := &all[len(all)-1]; change := change.(type) {
 		case *store.Create:
-			c.creates = append(c.creates, &job[*store.Create]{change: change, at: i})
+			c.creates = append(c.creates, change)
 		case *store.Transition:
-			c.transitions = append(c.transitions, &job[*store.Transition]{change: change, at: i})
+			c.transitions = append(c.transitions, change)
 		default:
 			panic(fmt.Sprintf("sql: a change of type %T: package store has two", change))
 		}
@@ -141,35 +138,51 @@ func sizeOf(change store.Change) int {
 	}
 }
 
-func (c *chunk) size() int { return len(c.creates) + len(c.transitions) }
+func (c chunk) size() int { return len(c.creates) + len(c.transitions) }
+
+func (c chunk) gids() []string { return append(gidsOf(c.creates), gidsOf(c.transitions)...) }
 
 // halves separates creates from transitions; a chunk of one kind it cuts in two.
-func (c *chunk) halves() (a, b chunk) {
-	if len(c.creates) > 0 && len(c.transitions) > 0 {
-		return chunk{creates: c.creates}, chunk{transitions: c.transitions}
+func (c chunk) halves() (a, b chunk) {
+	i, j := len(c.creates), 0
+	if i == 0 || len(c.transitions) == 0 {
+		i, j = i/2, len(c.transitions)/2
 	}
-	i, j := len(c.creates)/2, len(c.transitions)/2
-	return chunk{c.creates[:i], c.transitions[:j]}, chunk{c.creates[i:], c.transitions[j:]}
+	return chunk{c.creates[:i], c.transitions[:j], c.failed}, chunk{c.creates[i:], c.transitions[j:], c.failed}
 }
 
-func (c *chunk) gids() []string { return append(gidsOf(c.creates), gidsOf(c.transitions)...) }
+// without returns the changes whose gids are not in gids.
+func (c chunk) without(gids []string) chunk {
+	return chunk{without(c.creates, gids), without(c.transitions, gids), c.failed}
+}
 
-func (c *chunk) fail(err error) {
-	for _, j := range c.creates {
-		j.err = err
-	}
-	for _, j := range c.transitions {
-		j.err = err
+// fail sets the error of all changes.
+func (c chunk) fail(err error) {
+	for _, gid := range c.gids() {
+		c.failed[gid] = err
 	}
 }
 
-func (c *chunk) report(errs []error) {
-	for _, j := range c.creates {
-		errs[j.at] = j.err
+// without returns the changes whose gids are not in gids.
+func without[C store.Change](changes []C, gids []string) (rest []C) {
+	out := make(map[string]bool, len(gids))
+	for _, gid := range gids {
+		out[gid] = true
 	}
-	for _, j := range c.transitions {
-		errs[j.at] = j.err
+	for _, c := range changes {
+		if !out[c.Gid()] {
+			rest = append(rest, c)
+		}
 	}
+	return rest
+}
+
+func gidsOf[C store.Change](changes []C) []string {
+	gids := make([]string, len(changes))
+	for i, c := range changes {
+		gids[i] = c.Gid()
+	}
+	return gids
 }
 
 // applyChunk writes all changes that do not conflict, in one batch, and applies or
@@ -177,7 +190,7 @@ func (c *chunk) report(errs []error) {
 // written. With noWait a locked row is an error.
 func (s *Store) applyChunk(ctx context.Context, c chunk, noWait bool) (rest chunk, err error) {
 	err = s.persist(ctx, func() (err error) {
-		rest, err = s.dialect.apply(ctx, s.db, &c, s.retention(), noWait)
+		rest, err = s.dialect.apply(ctx, s.db, c, s.retention(), noWait)
 		return err
 	})
 	if err != nil {
@@ -187,15 +200,16 @@ func (s *Store) applyChunk(ctx context.Context, c chunk, noWait bool) (rest chun
 		return rest, nil
 	}
 	err = s.transact(ctx, func(tx session) error {
-		if noWait {
-			if err := s.dialect.setNoWait(ctx, tx, &rest); err != nil {
+		rest.fail(nil) // of an attempt that had no effect
+		if statement := s.dialect.noWait(rest); noWait && statement != "" {
+			if err := s.exec(ctx, tx, statement); err != nil {
 				return err
 			}
 		}
-		if err := s.create(ctx, tx, rest.creates); err != nil {
+		if err := s.create(ctx, tx, rest); err != nil {
 			return err
 		}
-		return s.transition(ctx, tx, rest.transitions)
+		return s.transition(ctx, tx, rest)
 	})
 	if err != nil {
 		return rest, err

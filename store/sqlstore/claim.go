@@ -90,9 +90,8 @@ func (s *Store) claim(ctx context.Context, tx session, owner string, lease time.
 	if err != nil {
 		return c, err
 	}
-	claimedByGID := byGID(claimed)
-	for _, gid := range gids {
-		record, err := claimedByGID[gid].record()
+	for i := range claimed {
+		record, err := claimed[i].record()
 		if err != nil {
 			return c, err
 		}

@@ -6,16 +6,16 @@ import (
 	"syscall"
 )
 
-// countedConn is a connection to a server whose round trips are counted: every
-// time that something was sent and then something is waited for.
+// countedConn is a connection that counts its round trips: each read that follows a
+// write.
 type countedConn struct {
 	net.Conn
 	roundTrips *atomic.Int64
 	sent       atomic.Bool
 }
 
-// SyscallConn implements syscall.Conn, through which the client of MySQL looks
-// whether the server has closed a connection that was idle.
+// SyscallConn implements syscall.Conn, with which the client of MySQL checks whether
+// the server has closed an idle connection.
 func (c *countedConn) SyscallConn() (syscall.RawConn, error) {
 	return c.Conn.(syscall.Conn).SyscallConn()
 }

@@ -12,20 +12,18 @@ import (
 // the same time.
 const maxRounds = 10
 
-// create inserts what is new, and refuses the rest.
-func (s *Store) create(ctx context.Context, tx session, creates []*job[*store.Create]) error {
+// create inserts the sagas of c that are new, and refuses the rest.
+func (s *Store) create(ctx context.Context, tx session, c chunk) error {
 	for range maxRounds {
-		if len(creates) == 0 {
+		if len(c.creates) == 0 {
 			return nil
 		}
-		for _, j := range creates {
-			j.err = nil // of an earlier attempt
-		}
-		inserted, err := s.dialect.insert(ctx, tx, creates)
-		if err != nil || len(inserted) == len(creates) {
+		inserted, err := s.dialect.insert(ctx, tx, c.creates)
+		if err != nil || len(inserted) == len(c.creates) {
 			return err
 		}
-		if creates, err = s.refuse(ctx, tx, without(creates, inserted)); err != nil {
+		c.creates = without(c.creates, inserted)
+		if c.creates, err = s.refuse(ctx, tx, c); err != nil {
 			return err
 		}
 	}
@@ -34,25 +32,25 @@ func (s *Store) create(ctx context.Context, tx session, creates []*job[*store.Cr
 
 // refuse refuses the creates of sagas that exist. It returns the others, which may be
 // tried again, and deletes their rows that have expired.
-func (s *Store) refuse(ctx context.Context, tx session, creates []*job[*store.Create]) (again []*job[*store.Create], err error) {
-	rows, err := s.whole(ctx, tx, gidsOf(creates))
+func (s *Store) refuse(ctx context.Context, tx session, c chunk) (again []*store.Create, err error) {
+	rows, err := s.whole(ctx, tx, gidsOf(c.creates))
 	if err != nil {
 		return nil, err
 	}
 	existing := byGID(rows)
 	var expired []string
-	for _, j := range creates {
-		r := existing[j.change.GID]
+	for _, create := range c.creates {
+		r := existing[create.GID]
 		switch {
 		case r == nil:
-			again = append(again, j)
+			again = append(again, create)
 		case r.expired():
-			again = append(again, j)
+			again = append(again, create)
 			expired = append(expired, r.GID)
-		case bytes.Equal(r.Body, j.change.Body):
-			j.err = store.ErrDuplicate
+		case bytes.Equal(r.Body, create.Body):
+			c.failed[r.GID] = store.ErrDuplicate
 		default:
-			j.err = store.ErrExists
+			c.failed[r.GID] = store.ErrExists
 		}
 	}
 	if len(expired) == 0 {
@@ -60,26 +58,4 @@ func (s *Store) refuse(ctx context.Context, tx session, creates []*job[*store.Cr
 	}
 	gidIn, args := s.dialect.gidIn(expired)
 	return again, s.exec(ctx, tx, "DELETE FROM saga WHERE "+gidIn+" AND done = true AND due <= "+s.dialect.now(), args...)
-}
-
-// without returns the jobs whose gids are not in gids.
-func without[C store.Change](jobs []*job[C], gids []string) (rest []*job[C]) {
-	out := make(map[string]bool, len(gids))
-	for _, gid := range gids {
-		out[gid] = true
-	}
-	for _, j := range jobs {
-		if !out[j.change.Gid()] {
-			rest = append(rest, j)
-		}
-	}
-	return rest
-}
-
-func gidsOf[C store.Change](jobs []*job[C]) []string {
-	gids := make([]string, len(jobs))
-	for i, j := range jobs {
-		gids[i] = j.change.Gid()
-	}
-	return gids
 }

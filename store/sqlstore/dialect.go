@@ -37,17 +37,17 @@ type dialect interface {
 
 	// apply writes all changes that do not conflict, in as few statements as
 	// possible, and returns the rest. Unless it returns an error, it has written
-	// everything that is not in rest. The retention is in milliseconds. With noWait
-	// it fails if a row is locked, as after setNoWait.
-	apply(ctx context.Context, db *sql.DB, c *chunk, retention int64, noWait bool) (rest chunk, err error)
+	// everything that is not in rest. The retention is in milliseconds. If noWait is
+	// set, it fails if a row is locked.
+	apply(ctx context.Context, db *sql.DB, c chunk, retention int64, noWait bool) (rest chunk, err error)
 
-	// setNoWait makes a transaction fail, at once or soon, if it has to wait for one
-	// of these rows.
-	setNoWait(ctx context.Context, tx session, c *chunk) error
+	// noWait is a statement after which a transaction fails, at once or soon, if it has
+	// to wait for a row of c. It is empty if the server has none.
+	noWait(c chunk) string
 
 	// insert inserts new sagas and returns the gids of those that it inserted. If
 	// some exist, it may insert none.
-	insert(ctx context.Context, tx session, creates []*job[*store.Create]) ([]string, error)
+	insert(ctx context.Context, tx session, creates []*store.Create) ([]string, error)
 
 	// skipsLocked reports whether the server has SKIP LOCKED.
 	skipsLocked() bool

@@ -3,33 +3,33 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sync"
 )
 
-// InnoDB shows a commit to others, and releases its row locks, before the log is
-// on disk; only the one who committed waits for that. What somebody else reads, a
-// crash may undo. So on such a server a call that read something returns only once
-// a commit of our own has returned that began after the reading: the log is written
-// in its order.
+// InnoDB shows a commit to others, and releases its row locks, before the log is on
+// disk; only the client that committed waits for that. So a crash may undo what others
+// have read. On such a server a call that has read something therefore returns only
+// after a commit of its own that began after the reading: the log is written in order.
 
-// flusher runs these commits, one at a time. Those who come while one is on its way
-// share the next.
+// flusher runs these commits one at a time. Callers that come while one runs share
+// the next.
 type flusher struct {
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	busy    bool               // somebody runs what is next
-	next    *flush             // has not begun; nil: nobody waits for one
-	flushed map[string]version // what is known to be on disk, by gid
+	busy    bool           // runFlushes is running
+	next    *flush         // has not begun; nil if nobody waits for one
+	flushed map[string]row // rows that are known to be on disk, by gid
 }
 
-// flush is one commit, and those who wait for it.
+// flush is one commit.
 type flush struct {
 	done chan struct{} // closed when err is set
 	err  error
 }
 
-// awaitFlush returns once what the caller was shown is on disk.
+// awaitFlush returns once everything that the caller has read is on disk.
 func (s *Store) awaitFlush(ctx context.Context) error {
 	if !s.dialect.showsUnflushed() {
 		return nil
@@ -56,8 +56,8 @@ func (s *Store) nextFlush() *flush {
 	return s.flusher.next
 }
 
-// runFlushes runs what is next until nobody waits. It does not depend on any one of
-// those who do.
+// runFlushes runs the next flush until nobody waits for one. No caller's context ends
+// a flush.
 func (s *Store) runFlushes() {
 	for {
 		f := s.flusher.begin()
@@ -66,7 +66,7 @@ func (s *Store) runFlushes() {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeout)
 		err := s.persist(ctx, func() error { return s.dialect.flush(ctx, s.db) })
-		if err != nil { // its text only: a lock it waited for is none of the caller's
+		if err != nil { // as text only: the caller must not take it for a lock on its own rows
 			f.err = fmt.Errorf("wait for the log: %v", err)
 		}
 		cancel()
@@ -74,7 +74,7 @@ func (s *Store) runFlushes() {
 	}
 }
 
-// begin takes the flush that is next: what is read from now on, it may not include.
+// begin returns the flush to run next. Callers that come from now on need a later one.
 func (f *flusher) begin() *flush {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,47 +83,42 @@ func (f *flusher) begin() *flush {
 	return next
 }
 
-// awaitFlushOf is awaitFlush for a caller who was shown a saga, or that there is
-// none, which may follow from a change as well. It does not wait if an earlier call
-// did for the saga as it is: many ask again and again until a saga has ended.
-func (s *Store) awaitFlushOf(ctx context.Context, shown []row) error {
-	if !s.dialect.showsUnflushed() || len(shown) == 1 && s.flusher.knows(&shown[0]) {
+// awaitFlushOf is awaitFlush for a caller that has read one saga, or that there is none.
+// It does not wait if an earlier call did for the saga in the same state: many clients
+// poll until a saga has ended.
+func (s *Store) awaitFlushOf(ctx context.Context, rows []row) error {
+	if !s.dialect.showsUnflushed() || len(rows) == 1 && s.flusher.knows(rows[0]) {
 		return nil
 	}
 	err := s.awaitFlush(ctx)
-	if err == nil && len(shown) == 1 {
-		s.flusher.learn(&shown[0])
+	if err == nil && len(rows) == 1 {
+		s.flusher.learn(rows[0])
 	}
 	return err
 }
 
-// version is all of a saga that changes.
-type version struct {
-	status, owner, marks, note string
-	epoch                      int64
-	created, updated, due      int64
-}
-
-func versionOf(r *row) version {
-	return version{r.Status, r.Owner, r.Marks, string(r.Note), r.Epoch, r.Created, r.Updated, r.Due}
-}
-
-// maxFlushed bounds the sagas that a flusher remembers: as many as are asked about
-// within a few seconds.
+// maxFlushed bounds the sagas that a flusher remembers: as many as clients poll within
+// a few seconds.
 const maxFlushed = 1000
 
-func (f *flusher) knows(r *row) bool {
+func (f *flusher) knows(r row) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	v, found := f.flushed[r.GID]
-	return found && v == versionOf(r)
+	known, found := f.flushed[r.GID]
+	return found && reflect.DeepEqual(known, r.state())
 }
 
-func (f *flusher) learn(r *row) {
+func (f *flusher) learn(r row) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.flushed == nil || len(f.flushed) >= maxFlushed {
-		f.flushed = make(map[string]version)
+		f.flushed = make(map[string]row)
 	}
-	f.flushed[r.GID] = versionOf(r)
+	f.flushed[r.GID] = r.state()
+}
+
+// state returns r without its body, which never changes, and without the clock.
+func (r row) state() row {
+	r.Body, r.Now = nil, 0
+	return r
 }

@@ -228,7 +228,7 @@ type losing struct {
 	tries int
 }
 
-func (l *losing) apply(context.Context, *sql.DB, *chunk, int64, bool) (rest chunk, err error) {
+func (l *losing) apply(context.Context, *sql.DB, chunk, int64, bool) (rest chunk, err error) {
 	l.tries++
 	return chunk{}, l.err
 }

@@ -22,7 +22,7 @@ func TestApply_OnLockedRows_FailsOnlyTheirChanges(t *testing.T) {
 		tx := other.begin(t)
 		defer tx.Rollback()
 		other.lockRow(t, tx, locked)
-		require.NoError(t, other.create(t.Context(), tx, []*job[*store.Create]{{change: create(inserted)}}))
+		require.NoError(t, other.create(t.Context(), tx, chunk{creates: []*store.Create{create(inserted)}}))
 		require.NoError(t, other.exec(t.Context(), tx, "DELETE FROM saga WHERE gid = ?", gid(deleted)))
 
 		stale := finish(locked) // what its row does not match may be read without the lock

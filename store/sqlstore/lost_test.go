@@ -214,9 +214,9 @@ func TestApply_EndsBeforeItsRollback_LeavesNoOpenTransaction(t *testing.T) {
 		s, other := open(t, cfg), open(t, cfg)
 		requireApplied(t, s, create(1), create(2))
 		requireApplied(t, s, finish(2))
-		c := chunks([]store.Change{mark(1), mark(2), create(3)}, make([]error, 3))[0]
+		c := chunks([]store.Change{mark(1), mark(2), create(3)}, make([]error, 3), nil)[0]
 		ctx := endsAfter{t.Context(), s, s.roundTrips.Load() + 1}
-		_, err := s.dialect.apply(ctx, s.db, &c, s.retention(), false)
+		_, err := s.dialect.apply(ctx, s.db, c, s.retention(), false)
 		require.Equal(t, k.name == "mysql", errors.Is(err, context.Canceled), "%v", err)
 		requireApplied(t, s, create(4))
 		require.Equal(t, 1, stageOf(t, other, 4), "what is acknowledged is there for everybody")

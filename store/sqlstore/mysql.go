@@ -22,7 +22,7 @@ type mysqlDialect struct {
 	version    string
 	mariaDB    bool
 	skipLocked bool        // the server has SKIP LOCKED
-	noWait     bool        // the server has NOWAIT
+	hasNoWait  bool        // the server has NOWAIT; MySQL before 8.0 waits for each lock
 	unflushed  atomic.Bool // see showsUnflushed
 }
 
@@ -136,7 +136,7 @@ func (d *mysqlDialect) checkVersion() error {
 		return fmt.Errorf("the server is version %s: want MariaDB 10.3 or MySQL 5.7, or later", d.version)
 	}
 	d.skipLocked = d.mariaDB && number >= 10_006 || !d.mariaDB && number >= 8_000
-	d.noWait = d.mariaDB || number >= 8_000
+	d.hasNoWait = d.mariaDB || number >= 8_000
 	return nil
 }
 

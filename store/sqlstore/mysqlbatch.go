@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"database/sql/driver"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,61 +16,44 @@ import (
 // server never waits for the client while rows are locked. A statement fails if the
 // UPDATE before it has not found all its rows, and the server executes nothing that
 // follows a failed statement.
-func (d *mysqlDialect) apply(ctx context.Context, db *sql.DB, c *chunk, retention int64, noWait bool) (rest chunk, err error) {
+func (d *mysqlDialect) apply(ctx context.Context, db *sql.DB, c chunk, retention int64, noWait bool) (rest chunk, err error) {
 	b := mysqlBatch{now: d.now()}
-	if noWait && d.noWait {
-		b.add(d.lockNow(c.gids()))
+	if noWait && d.hasNoWait {
+		b.add(d.noWait(c))
 	}
 	b.update(c.transitions, retention)
 	b.insert(c.creates)
 	if b.found != "" && (len(b.statements) > 1 || len(c.transitions) > 1) {
 		b.add("SET @saga=" + b.found) // one row alone is atomic by itself
 	}
-	var done bool
-	err = onConnection(ctx, db, func(conn *sql.Conn) error {
-		return conn.Raw(func(conn any) (err error) {
-			done, err = b.send(ctx, conn.(driver.ExecerContext))
-			return err
-		})
-	})
+	done, err := b.send(ctx, db)
 	if done {
 		return chunk{}, err
 	}
-	return *c, err
+	return c, err
 }
 
-func (d *mysqlDialect) insert(ctx context.Context, tx session, jobs []*job[*store.Create]) ([]string, error) {
+func (d *mysqlDialect) insert(ctx context.Context, tx session, creates []*store.Create) ([]string, error) {
 	b := mysqlBatch{now: d.now()}
-	b.insert(jobs)
-	args := make([]any, len(b.args))
-	for i := range b.args {
-		args[i] = b.args[i].Value
-	}
+	b.insert(creates)
 	// All or nothing: an existing gid fails the statement. INSERT IGNORE would ignore
 	// other errors as well.
-	_, err := tx.ExecContext(ctx, strings.Join(b.statements, ";"), args...)
+	_, err := tx.ExecContext(ctx, b.statements[0], b.args...)
 	if hasNumber(err, duplicateEntry) {
 		return nil, nil
 	}
-	return gidsOf(jobs), err
+	return gidsOf(creates), err
 }
 
 const duplicateEntry = 1062
 
-// setNoWait implements dialect. Before MySQL 8.0 there is no NOWAIT, and each lock is
-// waited for.
-func (d *mysqlDialect) setNoWait(ctx context.Context, tx session, c *chunk) error {
-	if !d.noWait {
-		return nil
+// noWait implements dialect. The statement fails if another transaction has locked,
+// inserted or deleted one of these rows and has not ended.
+func (d *mysqlDialect) noWait(c chunk) string {
+	if !d.hasNoWait {
+		return ""
 	}
-	_, err := tx.ExecContext(ctx, d.lockNow(c.gids()))
-	return err
-}
-
-// lockNow is a statement that fails if another transaction has locked, inserted or
-// deleted one of these rows and has not ended.
-func (d *mysqlDialect) lockNow(gids []string) string {
-	return "SELECT 1 FROM saga FORCE INDEX (PRIMARY) WHERE gid IN " + listOf(gids) + " FOR UPDATE NOWAIT"
+	return "SELECT 1 FROM saga FORCE INDEX (PRIMARY) WHERE gid IN " + listOf(c.gids()) + " FOR UPDATE NOWAIT"
 }
 
 // mysqlBatch is statements and their arguments. Gids and owners, which were checked,
@@ -81,7 +62,7 @@ type mysqlBatch struct {
 	now        string
 	statements []string
 	found      string // an expression: 1, or an error if the last statement has not found its rows; empty if it need not
-	args       []driver.NamedValue
+	args       []any
 }
 
 func (b *mysqlBatch) add(statement string) {
@@ -89,37 +70,32 @@ func (b *mysqlBatch) add(statement string) {
 	b.found = ""
 }
 
-func (b *mysqlBatch) arg(value any) {
-	b.args = append(b.args, driver.NamedValue{Ordinal: len(b.args) + 1, Value: value})
-}
-
-func (b *mysqlBatch) insert(jobs []*job[*store.Create]) {
-	if len(jobs) == 0 {
+func (b *mysqlBatch) insert(creates []*store.Create) {
+	if len(creates) == 0 {
 		return
 	}
 	var text strings.Builder
-	text.Grow(160 * len(jobs))
+	text.Grow(160 * len(creates))
 	text.WriteString("INSERT INTO saga (gid, status, done, epoch, created, updated, due, owner, marks, body) VALUES ")
 	epoch := cmp.Or(b.found, "1")
-	for i, j := range jobs {
-		c := j.change
+	for i, c := range creates {
 		if i > 0 {
 			epoch = "1"
 			text.WriteByte(',')
 		}
-		// One column may be given by those before it.
+		// A value may refer to the columns before it.
 		text.WriteString("('" + c.GID + "','s',0," + epoch + "," + b.now + ",created,created+" + strconv.FormatInt(millis(max(c.Due, 0)), 10) +
 			",'" + c.Owner + "','" + strings.Repeat("-", 2*c.Steps) + "',?)")
-		b.arg(notNil(c.Body))
+		b.args = append(b.args, notNil(c.Body))
 	}
 	b.add(text.String())
 }
 
 // update adds one statement per group of transitions that do the same.
-func (b *mysqlBatch) update(transitions []*job[*store.Transition], keep int64) {
+func (b *mysqlBatch) update(transitions []*store.Transition, retention int64) {
 	groups := store.NewGroups(len(transitions))
-	for i, j := range transitions {
-		groups = groups.Add(i, j.change, 0)
+	for i, t := range transitions {
+		groups = groups.Add(i, t, 0)
 	}
 	var gids []string
 	var indexes []int
@@ -127,13 +103,13 @@ func (b *mysqlBatch) update(transitions []*job[*store.Transition], keep int64) {
 		indexes = groups.AppendIndexes(indexes[:0], group)
 		gids = gids[:0]
 		for _, i := range indexes {
-			gids = append(gids, transitions[i].change.GID)
+			gids = append(gids, transitions[i].GID)
 		}
-		b.updateAll(group.Change.(*store.Transition), gids, keep)
+		b.updateAll(group.Change.(*store.Transition), gids, retention)
 	}
 }
 
-// withMarks is what the column marks is to hold.
+// withMarks is an SQL expression: the column marks with these marks set.
 func withMarks(marks []store.SetMark) string {
 	value := "marks"
 	for _, m := range marks {
@@ -146,7 +122,7 @@ func place(m store.SetMark) string { return strconv.Itoa(int(m.Branch) + 1) }
 
 func quoted[C ~byte](c C) string { return "'" + string(rune(c)) + "'" }
 
-func (b *mysqlBatch) updateAll(t *store.Transition, gids []string, keep int64) {
+func (b *mysqlBatch) updateAll(t *store.Transition, gids []string, retention int64) {
 	var text strings.Builder
 	text.WriteString("UPDATE saga FORCE INDEX (PRIMARY) SET marks=" + withMarks(t.Marks))
 	if t.To != t.From {
@@ -155,7 +131,7 @@ func (b *mysqlBatch) updateAll(t *store.Transition, gids []string, keep int64) {
 	if t.To.Final() {
 		text.WriteString(",done=1")
 	}
-	if due, moved := dueIn(t, keep); moved {
+	if due, changes := dueIn(t, retention); changes {
 		text.WriteString(",due=" + b.now + "+" + strconv.FormatInt(due, 10))
 	}
 	if t.Release {
@@ -163,43 +139,42 @@ func (b *mysqlBatch) updateAll(t *store.Transition, gids []string, keep int64) {
 	}
 	if t.Note != "" {
 		text.WriteString(",note=?")
-		b.arg([]byte(t.Note))
+		b.args = append(b.args, []byte(t.Note))
 	}
-	text.WriteString(" WHERE " + cmp.Or(b.found, "1") + " AND gid IN ('" + strings.Join(gids, "','") + "') AND epoch=" + strconv.FormatUint(uint64(t.Epoch), 10) +
+	text.WriteString(" WHERE " + cmp.Or(b.found, "1") + " AND gid IN " + listOf(gids) + " AND epoch=" + strconv.FormatUint(uint64(t.Epoch), 10) +
 		" AND status=" + quoted(t.From))
 	for _, m := range t.Marks {
-		// Never back, and of a branch that is not there it is neither.
+		// No mark changes once it is set. A branch that the saga does not have has neither.
 		text.WriteString(" AND SUBSTR(marks," + place(m) + ",1) IN ('-'," + quoted(m.Mark) + ")")
 	}
 	b.add(text.String())
-	// One more than the greatest number is out of range.
+	// One more than the largest number is out of range.
 	b.found = "1+~0*(ROW_COUNT()<>" + strconv.Itoa(len(gids)) + ")"
 }
 
 const outOfRange = 1690
 
 // send reports whether all of the batch was done; if not, nothing was.
-func (b *mysqlBatch) send(ctx context.Context, conn driver.ExecerContext) (done bool, err error) {
+func (b *mysqlBatch) send(ctx context.Context, db *sql.DB) (done bool, err error) {
 	alone := len(b.statements) == 1
 	if !alone {
 		b.statements = append(slices.Insert(b.statements, 0, "BEGIN"), "COMMIT")
 	}
-	result, err := conn.ExecContext(ctx, strings.Join(b.statements, ";"), b.args)
-	if err == nil {
-		rows, err := result.RowsAffected() // of the last
-		return rows > 0 || !alone, err
-	}
-	if hasNumber(err, duplicateEntry) || hasNumber(err, outOfRange) {
-		err = nil
-	}
-	if !alone {
-		if _, open := conn.ExecContext(ctx, "ROLLBACK", nil); open != nil {
-			// If ctx has ended, ROLLBACK may not have been sent. Nobody else may use a
-			// connection with an open transaction.
-			return false, fmt.Errorf("%w: %w", driver.ErrBadConn, cmp.Or(err, open))
+	err = onConnection(ctx, db, func(conn *sql.Conn) error {
+		rows, err := affected(conn.ExecContext(ctx, strings.Join(b.statements, ";"), b.args...)) // of the last
+		if err == nil {
+			done = rows > 0 || !alone
+			return nil
 		}
-	}
-	return false, err
+		if hasNumber(err, duplicateEntry) || hasNumber(err, outOfRange) {
+			err = nil
+		}
+		if alone {
+			return err
+		}
+		return cmp.Or(err, rollBack(ctx, conn))
+	})
+	return done, err
 }
 
 // notNil returns an empty body for nil, which would be NULL.

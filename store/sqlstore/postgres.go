@@ -120,20 +120,22 @@ func (d *postgresDialect) dropSchema(ctx context.Context, db *sql.DB, schema str
 	return err
 }
 
-func (d *postgresDialect) now() string {
-	return "floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint"
-}
+const postgresNow = "floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint"
+
+func (d *postgresDialect) now() string { return postgresNow }
 
 func (d *postgresDialect) table(string) string { return "saga" }
 
-// bind numbers the parameters: $1, $2, …
-func (d *postgresDialect) bind(text string) string {
+func (d *postgresDialect) bind(text string) string { return numbered(text) }
+
+// numbered numbers the parameters of a statement: $1, $2, …
+func numbered(text string) string {
 	parts := strings.Split(text, "?")
-	bound := parts[0]
+	text = parts[0]
 	for i, part := range parts[1:] {
-		bound += "$" + strconv.Itoa(i+1) + part
+		text += "$" + strconv.Itoa(i+1) + part
 	}
-	return bound
+	return text
 }
 
 func (d *postgresDialect) gidIn(gids []string) (condition string, args []any) {

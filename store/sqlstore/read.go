@@ -40,7 +40,7 @@ func (s *Store) Get(ctx context.Context, gid string) (record store.Record, err e
 	return record, nil
 }
 
-// whole reads rows with all their columns, in no order.
+// whole reads rows with all their columns, in the order of gids.
 func (s *Store) whole(ctx context.Context, db session, gids []string) (all []row, err error) {
 	for some := range slices.Chunk(gids, maxChunkChanges) {
 		text, args := s.wholeQuery(some)
@@ -48,7 +48,12 @@ func (s *Store) whole(ctx context.Context, db session, gids []string) (all []row
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, rows...)
+		found := byGID(rows)
+		for _, gid := range some {
+			if r := found[gid]; r != nil {
+				all = append(all, *r)
+			}
+		}
 	}
 	return all, nil
 }
@@ -145,12 +150,9 @@ func (s *Store) addMatching(ctx context.Context, page *store.Page, query store.Q
 		}
 	}
 	whole, err := s.whole(ctx, s.db, gids)
-	found := byGID(whole)
-	for _, gid := range gids {
-		if r := found[gid]; r != nil {
-			if record, ok := matches(r); ok { // it may have changed meanwhile
-				page.Records = append(page.Records, record)
-			}
+	for i := range whole {
+		if record, ok := matches(&whole[i]); ok { // it may have changed meanwhile
+			page.Records = append(page.Records, record)
 		}
 	}
 	return checked, err

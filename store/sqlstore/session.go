@@ -74,23 +74,27 @@ func onConnection(ctx context.Context, db *sql.DB, f func(conn *sql.Conn) error)
 // Rollback have no context, and the client of MySQL would wait for their answers
 // beyond the end of the call.
 func inTransaction(ctx context.Context, db *sql.DB, f func(tx session) error) error {
-	return onConnection(ctx, db, func(conn *sql.Conn) (err error) {
-		ended := false
-		defer func() {
-			if !ended { // nobody else may use a connection with an open transaction
-				_ = conn.Raw(func(any) error { return driver.ErrBadConn })
-			}
-		}()
+	return onConnection(ctx, db, func(conn *sql.Conn) error {
 		if _, err := conn.ExecContext(ctx, "START TRANSACTION"); err != nil {
 			return err
 		}
-		if err := f(conn); err != nil {
-			_, failed := conn.ExecContext(ctx, "ROLLBACK")
-			ended = failed == nil
-			return err
+		err := f(conn)
+		if err == nil {
+			_, err = conn.ExecContext(ctx, "COMMIT")
 		}
-		_, err = conn.ExecContext(ctx, "COMMIT")
-		ended = err == nil
+		if err != nil {
+			_ = rollBack(ctx, conn)
+		}
 		return err
 	})
+}
+
+// rollBack ends a transaction. If it cannot, perhaps since ctx has ended, it closes the
+// connection: nobody else may use one with an open transaction.
+func rollBack(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, "ROLLBACK")
+	if err != nil {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	}
+	return err
 }

@@ -7,22 +7,23 @@ import (
 	"sagabench/store"
 )
 
-// transition applies or refuses the transitions one by one. They are of different
-// sagas and sorted by gid, the order in which the rows are locked.
-func (s *Store) transition(ctx context.Context, tx session, transitions []*job[*store.Transition]) error {
-	if len(transitions) == 0 {
+// transition applies or refuses the transitions of c one by one. They are sorted by
+// gid, the order in which the rows are locked.
+func (s *Store) transition(ctx context.Context, tx session, c chunk) error {
+	if len(c.transitions) == 0 {
 		return nil
 	}
-	gidIn, args := s.dialect.gidIn(gidsOf(transitions))
+	gidIn, args := s.dialect.gidIn(gidsOf(c.transitions))
 	rows, err := s.rows(ctx, tx, "SELECT "+s.columns(withoutBody)+" FROM "+s.dialect.table(indexGID)+
 		" WHERE "+gidIn+" ORDER BY gid FOR UPDATE", args...)
 	if err != nil {
 		return err
 	}
 	existing := byGID(rows)
-	for _, j := range transitions {
-		r := existing[j.change.GID]
-		if j.err = s.change(r, j.change); j.err != nil {
+	for _, t := range c.transitions {
+		r := existing[t.GID]
+		if err := s.change(r, t); err != nil {
+			c.failed[t.GID] = err
 			continue
 		}
 		err := s.exec(ctx, tx, "UPDATE saga SET status = ?, done = ?, owner = ?, marks = ?, updated = ?, due = ?, "+

@@ -60,7 +60,6 @@ func versions() map[string]string {
 		"github.com/gin-gonic/gin":         "gin",
 		"github.com/redis/go-redis/v9":     "go-redis",
 		"github.com/cockroachdb/pebble/v2": "pebble",
-		"gorm.io/gorm":                     "gorm",
 		"github.com/go-sql-driver/mysql":   "go-sql-driver/mysql",
 		"github.com/jackc/pgx/v5":          "pgx",
 	}
