@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Limits of what a store takes.
+// Limits of a change.
 const (
 	MaxGIDBytes   = 64
 	MaxOwnerBytes = 8
@@ -20,42 +20,41 @@ const (
 
 // Change is one write: a [*Create] or a [*Transition].
 type Change interface {
-	// Gid is the saga that the change is about.
+	// Gid returns the gid of the saga.
 	Gid() string
-	// Validate checks the change against the limits of this package; its
-	// error wraps ErrInvalid and names the field.
+	// Validate checks the change against the limits of this package. Its error wraps
+	// ErrInvalid and names the field.
 	Validate() error
-	// change keeps the set closed: stores know both kinds and no other.
+	// change keeps other packages from adding kinds.
 	change()
 }
 
-// Create puts a new saga into the store: submitted, all marks pending, epoch 1.
-// Of a gid that is there already it answers ErrDuplicate or ErrExists.
+// Create adds a saga: submitted, all marks pending, epoch 1. If the gid exists, it gets
+// ErrDuplicate or ErrExists.
 type Create struct {
 	GID   string        // 1 to MaxGIDBytes of A-Z a-z 0-9 _ -
-	Body  []byte        // what the saga is; opaque, compared byte for byte; no zero byte
+	Body  []byte        // opaque, compared byte by byte; no zero byte
 	Steps int           // 1 to MaxSteps
 	Owner string        // 1 to MaxOwnerBytes of A-Z a-z 0-9
-	Due   time.Duration // from now until others may claim it; 0 or less: at once
+	Due   time.Duration // from now until others may claim the saga; 0 or less: at once
 }
 
-// Transition moves an unfinished saga on. It applies only to a saga that has
-// exactly this Epoch and the status From. A branch that the saga does not have
-// is ErrInvalid, like what Validate refuses.
+// Transition changes an unfinished saga. It applies only if the saga has exactly this
+// Epoch and the status From. It gets ErrInvalid if the saga has fewer branches.
 type Transition struct {
 	GID   string
 	Epoch uint32
 	From  Status
 	To    Status        // may be From; see Status.CanBecome
-	Marks []SetMark     // a branch once
-	Due   time.Duration // from now; 0 leaves it as it is, less than 0 is at once; not with a final To
-	Note  string        // replaces the record's, unless empty; no zero byte
-	// Release clears the owner: nobody runs the saga until somebody claims it.
-	// It needs a Due, for when that may be.
+	Marks []SetMark     // each branch at most once
+	Due   time.Duration // from now; 0: unchanged, below 0: at once; 0 with a final To
+	Note  string        // replaces the note, unless empty; no zero byte
+	// Release clears the owner: nobody runs the saga until the next claim. It needs a
+	// Due.
 	Release bool
 }
 
-// SetMark says what became of one branch.
+// SetMark sets the mark of one branch.
 type SetMark struct {
 	Branch Branch
 	Mark   Mark // not MarkPending
@@ -96,13 +95,13 @@ func (t *Transition) Validate() error {
 	}
 	switch {
 	case t.Epoch == 0:
-		return invalid("epoch: 0, the first is 1")
+		return invalid("epoch: 0, must be 1 or more")
 	case !t.From.CanBecome(t.To):
-		return invalid("status: no saga goes from %v to %v", t.From, t.To)
+		return invalid("status: %v cannot become %v", t.From, t.To)
 	case t.To.Final() && t.Due != 0:
-		return invalid("due: a saga that ends is never due again")
+		return invalid("due: %v, must be 0 with a final status", t.Due)
 	case t.Release && t.Due == 0:
-		return invalid("release: without a due time")
+		return invalid("release: needs a due time")
 	case len(t.Note) > MaxNoteBytes:
 		return invalid("note: %d bytes, at most %d", len(t.Note), MaxNoteBytes)
 	case strings.IndexByte(t.Note, 0) >= 0:
@@ -124,9 +123,8 @@ func (t *Transition) Validate() error {
 	return nil
 }
 
-// CheckBatch validates the changes of one Apply. It returns one slot per change,
-// nil where it is valid. A gid may appear once: two changes of one saga depend on
-// each other, and a batch promises no order.
+// CheckBatch validates the changes of one Apply and returns an error per change. Each
+// gid may appear once: a batch has no order, and two changes of a saga would need one.
 func CheckBatch(changes []Change) []error {
 	errs := make([]error, len(changes))
 	seen := make(map[string]struct{}, len(changes))
@@ -141,11 +139,11 @@ func CheckBatch(changes []Change) []error {
 	return errs
 }
 
-// CheckGID reports, wrapping ErrInvalid, why gid may not become part of a key,
-// a log line or a header.
+// CheckGID returns an error that wraps ErrInvalid if gid is not safe in a key, a log
+// line and a header.
 func CheckGID(gid string) error { return checkName("gid", gid, MaxGIDBytes, "_-") }
 
-// CheckOwner reports, wrapping ErrInvalid, what is wrong with an owner's name.
+// CheckOwner returns an error that wraps ErrInvalid if owner is no name of an owner.
 func CheckOwner(owner string) error { return checkName("owner", owner, MaxOwnerBytes, "") }
 
 // CheckClaim validates the arguments of ClaimDue.
@@ -168,8 +166,8 @@ func checkName(field, name string, limit int, also string) error {
 	}
 	for i := range len(name) {
 		c := name[i]
-		// Bytes do not go below 0, so one comparison bounds a range at both ends.
-		// Every change is checked, and with two it takes three times as long.
+		// Bytes wrap below 0, so one comparison checks both ends of a range. Two
+		// comparisons take three times as long, and every change is checked.
 		alnum := (c|0x20)-'a' < 26 || c-'0' < 10
 		if !alnum && strings.IndexByte(also, c) < 0 {
 			return invalid("%s: %q at byte %d, allowed are A-Z a-z 0-9 %s", field, c, i, also)

@@ -1,56 +1,54 @@
-// Package store is the contract between the saga coordinator and the engines
-// that keep its sagas: what is kept, how it changes, and what is guaranteed.
-// It holds no engine; those are the packages below it.
+// Package store is the contract between the saga coordinator and the stores of its
+// sagas: the data, its changes, and the guarantees. The stores are in the packages
+// below it.
 //
-// # What is kept
+// # Data
 //
-// One [Record] per saga: its body and a note (both opaque here), its [Status],
-// one [Mark] per branch, its owner, the owner's epoch and the time at which it is
-// next due. Step i has two branches, its action and its compensation ([Action],
-// [Compensation]).
+// A store holds one [Record] per saga: a body and a note (both opaque to the store),
+// the [Status], one [Mark] per branch, the owner, the owner's epoch and the time at
+// which the saga is next due. Step i has two branches: [Action] and [Compensation].
 //
 //	            Create
 //	              │
 //	              ▼
 //	┌───────► submitted ───────────► succeeded ──┐
-//	│  mark,      │                              │  kept for the store's
-//	└─ due        │ an action was refused        │  retention, then gone
+//	│  mark,      │                              │  deleted after the
+//	└─ due        │ an action was refused        │  store's retention
 //	              ▼                              │
 //	┌───────► aborting ────────────► failed ─────┘
 //	└─ mark, due
 //
-// # Who runs a saga
+// # Leases
 //
-// Whoever created or last claimed it: that is its Owner, who may be running it
-// until Due, which then is the end of a lease. A [Transition] with Release gives
-// the lease up: the Owner is empty, nobody runs the saga, and it was put off until
-// Due, or handed back if that is at once. A claim makes no difference between the
-// two; once Due has passed, either may be claimed.
+// The Owner of a saga is the coordinator that created or last claimed it. It may run
+// the saga until Due, the end of its lease. A [Transition] with Release ends the lease:
+// the Owner is empty and nobody runs the saga. Once Due has passed, any coordinator may
+// claim a saga, released or not.
 //
-// Release gives up the lease and not the epoch. Until somebody claims the saga
-// whoever released it can still change it, and the Owner stays empty.
+// Release ends the lease, not the epoch. Until the next claim, the coordinator that
+// released the saga can still change it. The Owner stays empty.
 //
-// # What every store guarantees
+// # Guarantees
 //
 //   - Atomic: a change is applied whole or not at all.
-//   - Durable: when its error is nil the change survives whatever the store's
-//     [Durability] class says it survives. With D3 or above, the same is true of
-//     what a reader is shown, and of what a refusal rests on.
-//   - Fenced: a [Transition] is refused with [ErrConflict] unless the saga has
-//     exactly the epoch and the status that the transition expects. ClaimDue
-//     raises the epoch, so whoever held the saga before can write no more.
-//   - Forward only: statuses follow the picture above; a mark, once set, is
-//     never changed. Writing the same mark again is allowed, so that a call
-//     whose answer was lost may be repeated.
-//   - Kept: an unfinished saga is never dropped. A finished one is, after the
-//     retention its store was opened with; with none, at once.
-//   - One clock: due times are set and compared by the store's own clock. A
-//     coordinator whose clock is wrong claims nothing early.
+//   - Durable: a change whose error is nil survives what the store's [Durability]
+//     class promises. With D3 or above, so does everything that a read returns and
+//     the state that a refusal depends on.
+//   - Fenced: a [Transition] gets [ErrConflict] unless the saga has exactly the epoch
+//     and the status that the transition expects. ClaimDue raises the epoch, so the
+//     previous owner can write no more.
+//   - Forward only: statuses follow the picture above. A mark, once set, never
+//     changes. Setting the same mark again is allowed, so that a call whose reply was
+//     lost may be repeated.
+//   - Retained: an unfinished saga is never deleted. A finished saga is deleted after
+//     the retention of its store.
+//   - One clock: the store's own clock sets and compares due times. A coordinator whose
+//     clock is wrong claims nothing early.
 //
-// # What is left to others
+// # Not covered
 //
-// Batching concurrent callers is package groupcommit's, deciding what to write
-// is package saga's. A store does not retry: an error that is none of this
-// package's says nothing about the outcome (the reply may have been lost after
-// the write), and whoever gets it looks with Get before writing again.
+// Package groupcommit collects changes into batches, and package saga decides what to
+// write. A store does not retry. After an error that is not of this package the outcome
+// is unknown, since the reply may have been lost after the write: read the saga before
+// you write again.
 package store

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Status is where a saga stands. Its byte is what stores write.
+// Status is the state of a saga. Stores write its byte.
 type Status byte
 
 // The statuses of a saga. The last two are final.
 const (
-	StatusSubmitted Status = 's' // its actions are being run
-	StatusAborting  Status = 'a' // its compensations are being run
+	StatusSubmitted Status = 's' // its actions run
+	StatusAborting  Status = 'a' // its compensations run
 	StatusSucceeded Status = 'S' // every action succeeded
-	StatusFailed    Status = 'F' // every compensation that was due succeeded
+	StatusFailed    Status = 'F' // every compensation that was needed succeeded
 )
 
 // Final reports whether a saga in this status has ended.
@@ -25,8 +25,8 @@ func (s Status) Valid() bool {
 	return s == StatusSubmitted || s == StatusAborting || s.Final()
 }
 
-// CanBecome reports whether a saga may go from s to next in one transition.
-// Staying where it is counts, except in a final status.
+// CanBecome reports whether one transition may change s to next. An unfinished status
+// may stay as it is.
 func (s Status) CanBecome(next Status) bool {
 	switch s {
 	case StatusSubmitted:
@@ -38,7 +38,7 @@ func (s Status) CanBecome(next Status) bool {
 	}
 }
 
-// String gives the name that the saga HTTP API uses.
+// String returns the name that the HTTP API uses.
 func (s Status) String() string {
 	switch s {
 	case StatusSubmitted:
@@ -54,86 +54,85 @@ func (s Status) String() string {
 	}
 }
 
-// Mark is what is known of one branch. Its byte is what stores write.
+// Mark is the recorded result of a branch. Stores write its byte.
 type Mark byte
 
 // The marks of a branch. All but the first are final.
 const (
-	MarkPending   Mark = '-' // not known to have ended
+	MarkPending   Mark = '-' // no result is known
 	MarkSucceeded Mark = 'y'
-	MarkFailed    Mark = 'n' // refused: it will not be tried again
+	MarkFailed    Mark = 'n' // refused; it is not called again
 )
 
-// Branch numbers the branches of a saga: those of step i (from 0) are 2i, its
-// action, and 2i+1, its compensation.
+// Branch is the number of a branch. Step i, from 0, has action 2i and compensation
+// 2i+1.
 type Branch int
 
-// Action is the branch that does step i.
+// Action returns the action of step i.
 func Action(i int) Branch { return Branch(2 * i) }
 
-// Compensation is the branch that undoes step i.
+// Compensation returns the compensation of step i.
 func Compensation(i int) Branch { return Branch(2*i + 1) }
 
-// Step is the step that b belongs to, from 0.
+// Step returns the step of b, from 0.
 func (b Branch) Step() int { return int(b) / 2 }
 
-// IsCompensation tells the two branches of a step apart.
+// IsCompensation reports whether b is a compensation.
 func (b Branch) IsCompensation() bool { return b%2 == 1 }
 
 // Valid reports whether m is one of the marks above.
 func (m Mark) Valid() bool { return m == MarkPending || m == MarkSucceeded || m == MarkFailed }
 
-// Marks holds one mark per branch, in the order of their numbers.
+// Marks holds one mark per branch, by number.
 type Marks string
 
-// NewMarks gives a saga of so many steps its marks, all pending.
+// NewMarks returns the pending marks of a saga with so many steps.
 func NewMarks(steps int) Marks { return Marks(strings.Repeat(string(rune(MarkPending)), 2*steps)) }
 
-// At is the mark of branch b.
+// At returns the mark of branch b.
 func (m Marks) At(b Branch) Mark { return Mark(m[b]) }
 
-// With is m with the mark of branch b set.
+// With returns m with another mark of branch b.
 func (m Marks) With(b Branch, mark Mark) Marks {
 	return m[:b] + Marks(rune(mark)) + m[b+1:]
 }
 
-// Steps is how many steps the saga has.
+// Steps returns the number of steps of the saga.
 func (m Marks) Steps() int { return len(m) / 2 }
 
-// Record is a saga as a store holds it. Times are the store's, to the
-// millisecond.
+// Record is a saga in a store. Its times are the store's, to the millisecond.
 type Record struct {
 	GID    string
 	Status Status
 	Marks  Marks
 	Epoch  uint32 // raised by every claim; 1 when created
-	Owner  string // who created or last claimed it, and may be running it until Due; empty if released
+	Owner  string // the coordinator that created or last claimed it; empty if released
 
 	Created time.Time
 	Updated time.Time // when the status last changed
-	Due     time.Time // when anyone may claim it; zero once it has ended
+	Due     time.Time // when any coordinator may claim it; zero if the saga has ended
 
-	Note string // what the coordinator keeps beside the marks; opaque, may be empty
+	Note string // the coordinator's own data; opaque, may be empty
 	Body []byte // as given to Create
 }
 
-// Check reports, wrapping ErrUnreadable, why no store can have written r. Stores
-// ask it of what they read back.
+// Check returns an error that wraps ErrUnreadable if no store can have written r.
+// Stores call it after they read a record.
 func (r *Record) Check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("saga %s: %w: %s", r.GID, ErrUnreadable, fmt.Sprintf(format, args...))
 	}
 	switch {
 	case !r.Status.Valid():
-		return bad("status: %q is none", byte(r.Status))
+		return bad("status: %q is unknown", byte(r.Status))
 	case r.Epoch == 0:
-		return bad("epoch: 0, the first is 1")
+		return bad("epoch: 0, must be 1 or more")
 	case len(r.Marks) == 0:
 		return bad("marks: none")
 	}
 	for b := range len(r.Marks) {
 		if m := r.Marks.At(Branch(b)); !m.Valid() {
-			return bad("marks: %q of branch %d is none", byte(m), b)
+			return bad("marks: %q of branch %d is unknown", byte(m), b)
 		}
 	}
 	return nil

@@ -2,8 +2,7 @@ package store
 
 import "fmt"
 
-// Settings is what a store's engine says of itself: read back from it, never
-// assumed.
+// Settings are those of a store's engine, read from the engine.
 type Settings struct {
 	Driver     string            // redis, pebble, …
 	Version    string            // of the engine
@@ -11,16 +10,16 @@ type Settings struct {
 	Values     map[string]string // the settings that decide speed and safety, by the engine's own names
 }
 
-// LossWindow is the entry of Values that says how much time before a crash is lost
-// in class D2, as a duration, where the engine's settings say it.
+// LossWindow is the key in Values of the time before a crash that class D2 may lose, as
+// a duration. It is set if the engine's settings bound it.
 const LossWindow = "loss_window"
 
-// FileSystem is the entry of Values that names the file system of the engine's
-// files, where that is known.
+// FileSystem is the key in Values of the file system of the engine's files. It is set
+// if that is known.
 const FileSystem = "file_system"
 
-// WithFileSystem records the file system of the engine's files. Those in memory are gone after
-// a restart of the machine, however often they were synced.
+// WithFileSystem adds the file system of the engine's files. If it is in memory, a
+// restart of the machine loses all files, and the class becomes D0.
 func (s Settings) WithFileSystem(fileSystem string, inMemory bool) Settings {
 	if fileSystem != "" {
 		s.Values[FileSystem] = fileSystem
@@ -31,7 +30,7 @@ func (s Settings) WithFileSystem(fileSystem string, inMemory bool) Settings {
 	return s
 }
 
-// Meaning says in a few words what a crash costs.
+// Meaning describes in a few words what a crash loses.
 func (s Settings) Meaning() string {
 	if window := s.Values[LossWindow]; s.Durability == D2 && window != "" {
 		return "about the last " + window + " at risk"
@@ -39,8 +38,8 @@ func (s Settings) Meaning() string {
 	return s.Durability.Meaning()
 }
 
-// Durability is what an acknowledged write survives. Results of different
-// classes compare unlike promises.
+// Durability is the class of what an acknowledged write survives. Results of different
+// classes are not comparable.
 type Durability int
 
 // The durability classes.
@@ -55,7 +54,7 @@ const (
 // String gives D0 to D4.
 func (d Durability) String() string { return fmt.Sprintf("D%d", int(d)) }
 
-// Meaning says in a few words what a crash costs.
+// Meaning describes in a few words what a crash loses.
 func (d Durability) Meaning() string {
 	switch d {
 	case D0:

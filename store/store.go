@@ -5,74 +5,71 @@ import (
 	"time"
 )
 
-// Store keeps sagas. All methods may be called from many goroutines. A context
-// that has ended keeps a call from starting; whether its end, other than by
-// deadline, cuts short what is under way is the engine's affair.
+// Store stores sagas. All methods may be called by many goroutines at once. A call with
+// a context that has ended does nothing. A deadline ends a call under way; whether a
+// cancellation does depends on the store.
 type Store interface {
 	Applier
 
-	// Get reads one saga. It sees every change acknowledged before the call. Of
-	// a gid that is not there the error is ErrNotFound, of one that cannot be
-	// ErrInvalid. With a class of D3 or above, it returns nothing that a crash of
-	// the server could undo.
+	// Get returns a saga, with every change acknowledged before the call. It returns
+	// ErrNotFound if the saga is absent and ErrInvalid if the gid is malformed. With
+	// class D3 or above, it returns nothing that a crash of the server could undo.
 	Get(ctx context.Context, gid string) (Record, error)
 
-	// List reads a page of the sagas that match. Sagas that are neither
-	// created, changed nor dropped while the pages are read appear at least
-	// once, in no promised order; others may be missed. A record that cannot be
-	// read is left out; Verify names it. With a class of D3 or above, it returns
-	// nothing that a crash of the server could undo.
+	// List returns a page of the sagas that match, in no particular order. A saga that
+	// is not created, changed or deleted while the pages are read appears at least
+	// once. Others may be missed. List omits records that cannot be read; Verify names
+	// them. With class D3 or above, it returns nothing that a crash of the server could
+	// undo.
 	List(ctx context.Context, query Query) (Page, error)
 
-	// ClaimDue takes over up to limit unfinished sagas whose due time has
-	// passed, released ones or not, longest overdue first: it raises their epoch
-	// by one, names owner, and makes them due again after lease. No two calls get
-	// the same epoch of a saga. It stops at MaxPageBytes. Otherwise, fewer than limit
-	// do not mean that none is left when others claim at the same time.
+	// ClaimDue claims up to limit unfinished sagas whose due time has passed, longest
+	// overdue first: it raises their epoch by one, sets the owner, and makes them due
+	// again after lease. No two calls get the same epoch of a saga. It stops at
+	// MaxPageBytes. If others claim at the same time, it may return fewer sagas than
+	// limit although more are due.
 	//
 	// A due saga whose record cannot be read is not claimed. ClaimDue makes it due
 	// again after Quarantine, and returns an error that wraps ErrUnreadable and names
 	// its gid. Records returned together with an error are claimed.
 	ClaimDue(ctx context.Context, owner string, lease time.Duration, limit int) ([]Record, error)
 
-	// Retention is how long the store keeps a finished saga; 0: not at all.
+	// Retention returns how long the store keeps a finished saga; 0: not at all.
 	Retention() time.Duration
 
 	// Stats counts the unfinished sagas.
 	Stats(ctx context.Context) (Stats, error)
 
-	// Settings reads back from the engine what decides speed and safety.
+	// Settings reads the engine's settings that decide speed and safety.
 	Settings(ctx context.Context) (Settings, error)
 
-	// Close releases the store after the calls under way have ended. Later calls
-	// answer ErrClosed. Closing twice is allowed.
+	// Close waits for the calls under way and closes the store. Later calls return
+	// ErrClosed, except Close.
 	Close() error
 }
 
-// Applier is the one door through which sagas are written.
+// Applier writes changes. Nothing else but ClaimDue changes sagas.
 type Applier interface {
-	// Apply makes each change durable or says why not: one error per change,
-	// in their order. Changes do not depend on each other; one may fail and the
-	// next succeed. No gid may appear twice.
+	// Apply makes each change durable. It returns one error per change, in their
+	// order. Each change succeeds or fails by itself. No gid may appear twice.
 	Apply(ctx context.Context, changes []Change) []error
 }
 
 // Query selects sagas for List.
 type Query struct {
-	Status        Status    // 0: any
+	Status        Status    // 0: every status
 	CreatedFrom   time.Time // inclusive; zero: no bound
 	CreatedBefore time.Time // exclusive; zero: no bound
 	Limit         int       // records per page, 1 to MaxListLimit; 0 means 100
 	Cursor        string    // Page.Next of the page before; empty for the first
 }
 
-// MaxListLimit bounds the records of a page of List.
+// MaxListLimit limits the records of a page of List.
 const MaxListLimit = 10_000
 
-// MaxPageBytes bounds a page of List and an answer of ClaimDue: the record with
-// which the bodies and notes together reach it is the last one. A store may count
-// what else it keeps of a record. So there is always room for one, and a page is
-// less than a record longer than this.
+// MaxPageBytes limits a page of List and a reply of ClaimDue by the bodies and notes of
+// its records. The record that reaches the limit is the last one, so a page always has
+// room for one. A store may count other bytes of its records too.
 const MaxPageBytes = 8 << 20
 
 // Quarantine is how long ClaimDue skips a saga whose record cannot be read.
@@ -90,7 +87,7 @@ func (q Query) Check() (Query, error) {
 	case q.Limit < 0 || q.Limit > MaxListLimit:
 		return q, invalid("limit: %d, must be 1 to %d", q.Limit, MaxListLimit)
 	case q.Status != 0 && !q.Status.Valid():
-		return q, invalid("status: %v is none", q.Status)
+		return q, invalid("status: %v is unknown", q.Status)
 	}
 	return q, nil
 }
@@ -102,16 +99,16 @@ func (q Query) Matches(r Record) bool {
 		(q.CreatedBefore.IsZero() || r.Created.Before(q.CreatedBefore))
 }
 
-// Page is one answer of List. It may hold fewer records than the limit, even
-// none, and still have a next page.
+// Page is a reply of List. It may hold fewer records than the limit, even none, and
+// have a next page.
 type Page struct {
 	Records []Record
 	Next    string    // empty on the last page
-	Now     time.Time // the store's clock as the page was read; due times are by it
+	Now     time.Time // the store's time when it read the page
 }
 
-// Walk calls visit with every saga that matches, a page at a time, however many
-// a page of the query holds. As with List, a saga may come more than once.
+// Walk calls visit with every saga that matches, on all pages. As with List, a saga may
+// appear more than once.
 func Walk(ctx context.Context, s Store, query Query, visit func(Record)) error {
 	for {
 		page, err := s.List(ctx, query)
@@ -127,13 +124,12 @@ func Walk(ctx context.Context, s Store, query Query, visit func(Record)) error {
 	}
 }
 
-// Stats counts what has not ended.
+// Stats counts the unfinished sagas.
 type Stats struct {
 	Unfinished int64
-	Due        int64 // of those, how many anyone may claim now
-	// OldestAge is how long ago the oldest unfinished saga was created. Stores
-	// look among the sagas that are due first, at least the first 1,000, so
-	// it is exact up to that many and a lower bound beyond.
+	Due        int64 // how many of them may be claimed now
+	// OldestAge is the age of the oldest unfinished saga. Stores read at least the
+	// 1,000 sagas that are due first. With more unfinished sagas it is a lower bound.
 	OldestAge time.Duration
 }
 

@@ -53,7 +53,7 @@ func Parse(name string, cfg Config) (Target, error) {
 		}
 		return t, nil
 	}
-	return Target{}, fmt.Errorf("%w: store: %q is none: want %s", store.ErrInvalid, scheme, Names)
+	return Target{}, fmt.Errorf("%w: store: %q is unknown: want %s", store.ErrInvalid, scheme, Names)
 }
 
 // descriptor returns the target's entry in the table of stores.

@@ -48,7 +48,7 @@ func TestParse_RefusesWhatItDoesNotKnow_AndShowsNoPassword(t *testing.T) {
 	for _, name := range []string{"", "mongodb", "mariadb://root:topsecret@h", "root:topsecret@tcp(h)/", "MySQL"} {
 		_, err := Parse(name, config())
 		require.ErrorIs(t, err, store.ErrInvalid, name)
-		require.ErrorContains(t, err, "is none: want pebble")
+		require.ErrorContains(t, err, "is unknown: want pebble")
 		require.NotContains(t, err.Error(), "topsecret")
 	}
 }

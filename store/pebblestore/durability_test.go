@@ -107,7 +107,7 @@ func TestReaders_WaitForWhatTheySaw(t *testing.T) {
 	}
 	require.ElementsMatch(t, []string{
 		"the write", "Get", "List", "the next create",
-		"a stale transition: transition of a: the saga has moved on: it has ended",
+		"a stale transition: transition of a: the saga has changed meanwhile: it has ended",
 	}, got)
 }
 

@@ -10,10 +10,10 @@ import (
 	"sagabench/store"
 )
 
-// Benchmark measures the stores of h. An iteration is one saga of two steps,
-// created, marked and finished, by batches of as many sagas as the name of the
-// sub-benchmark says. Beside the time per saga it reports cpu_us/saga: the CPU
-// time of this process, user and system, so without that of a server.
+// Benchmark measures the stores of h. An iteration is one saga of two steps, created,
+// marked and finished in three batches. The sub-benchmark's name is the number of sagas
+// per batch. It also reports cpu_us/saga: the CPU time, user and system, of this process
+// without a server.
 func Benchmark(b *testing.B, h Harness) {
 	for _, size := range []int{1, 16, 64, 256} {
 		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) {
@@ -33,7 +33,7 @@ func Benchmark(b *testing.B, h Harness) {
 	}
 }
 
-// runSagas takes n sagas through their three changes, in three batches.
+// runSagas runs n sagas in three batches.
 func runSagas(b *testing.B, s store.Store, first, n int) {
 	body := []byte(`{"steps":[{"action":"http://a/in"},{"action":"http://b/out"}]}`)
 	creates := make([]store.Change, n)
@@ -60,7 +60,7 @@ func runSagas(b *testing.B, s store.Store, first, n int) {
 	}
 }
 
-// cpuTime is what this process has used so far.
+// cpuTime returns the CPU time of this process so far.
 func cpuTime(b *testing.B) time.Duration {
 	var use syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {

@@ -37,7 +37,7 @@ func (f *fixture) reopen() { f.store = f.h.Reopen(f.t, f.store) }
 
 func (f *fixture) ctx() context.Context { return f.t.Context() }
 
-// apply is one batch: an error per change.
+// apply applies one batch.
 func (f *fixture) apply(changes ...store.Change) []error {
 	f.t.Helper()
 	errs := f.store.Apply(f.ctx(), changes)
@@ -45,7 +45,7 @@ func (f *fixture) apply(changes ...store.Change) []error {
 	return errs
 }
 
-// must is one batch that is applied whole.
+// must applies one batch without an error.
 func (f *fixture) must(changes ...store.Change) {
 	f.t.Helper()
 	for i, err := range f.apply(changes...) {
@@ -53,7 +53,7 @@ func (f *fixture) must(changes ...store.Change) {
 	}
 }
 
-// refused is one change that is answered with want.
+// refused applies one change, which gets the error want.
 func (f *fixture) refused(want error, c store.Change) {
 	f.t.Helper()
 	require.ErrorIs(f.t, f.apply(c)[0], want)
@@ -74,7 +74,7 @@ func (f *fixture) absent(gid string) {
 	require.ErrorIs(f.t, err, store.ErrNotFound, "get %s", gid)
 }
 
-// unchanged fails unless the store still holds r as it is.
+// unchanged fails if the store holds another record than r.
 func (f *fixture) unchanged(r store.Record) {
 	f.t.Helper()
 	same(f.t, r, f.get(r.GID))
@@ -98,24 +98,23 @@ func (f *fixture) stats() store.Stats {
 	return s
 }
 
-// list reads all pages of q, by gid.
+// list returns the sagas of all pages of q by gid.
 func (f *fixture) list(q store.Query) map[string]store.Record {
 	f.t.Helper()
 	return listAll(f.ctx(), f.t, f.store, q)
 }
 
-// clock reads the store's clock, by making a saga due at once. The saga must
-// be unfinished.
+// clock returns the store's time: it makes an unfinished saga due at once.
 func (f *fixture) clock(gid string) time.Time {
 	f.t.Helper()
 	f.must(stay(f.get(gid), func(t *store.Transition) { t.Due = -1 }))
 	return f.get(gid).Due
 }
 
-// tick waits until the store's clock is past after, and returns its time.
+// tick waits until the store's clock is later than after, and returns its time.
 func (f *fixture) tick(gid string, after time.Time) (now time.Time) {
 	f.t.Helper()
-	f.until("the store's clock moves on", func() bool {
+	f.until("the store's clock advances", func() bool {
 		now = f.clock(gid)
 		return now.After(after)
 	})
@@ -132,7 +131,7 @@ func (f *fixture) until(what string, cond func() bool) {
 	}
 }
 
-// create is a saga of two steps that is due in an hour.
+// create creates a saga of two steps that is due in an hour.
 func create(gid string, edits ...func(*store.Create)) *store.Create {
 	c := &store.Create{GID: gid, Body: []byte("body of " + gid), Steps: 2, Owner: "first", Due: long}
 	for _, edit := range edits {
@@ -159,7 +158,7 @@ func (f *fixture) createAll(gids []string, edits ...func(*store.Create)) {
 // dueAtOnce edits a create.
 func dueAtOnce(c *store.Create) { c.Due = 0 }
 
-// move takes a saga from where r found it to status to.
+// move changes a saga with the epoch and status of r to status to.
 func move(r store.Record, to store.Status, edits ...func(*store.Transition)) *store.Transition {
 	t := &store.Transition{GID: r.GID, Epoch: r.Epoch, From: r.Status, To: to}
 	for _, edit := range edits {
@@ -201,12 +200,12 @@ func end(failed bool) store.Status {
 	return store.StatusSucceeded
 }
 
-// submitted is a saga as create left it, for transitions that need no Get.
+// submitted returns a saga as create makes it, for transitions without a Get.
 func submitted(gid string) store.Record {
 	return store.Record{GID: gid, Status: store.StatusSubmitted, Epoch: 1}
 }
 
-// gids is n of them, in no order that hints at that of their creation.
+// gids returns n gids, not sorted.
 func gids(n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -215,7 +214,7 @@ func gids(n int) []string {
 	return names
 }
 
-// together runs f(0) to f(n-1) at the same time and waits for all.
+// together runs f(0) to f(n-1) at the same time and waits for them.
 func together(n int, f func(i int)) {
 	var all sync.WaitGroup
 	start := make(chan struct{})
@@ -229,7 +228,7 @@ func together(n int, f func(i int)) {
 	all.Wait()
 }
 
-// listAll reads all pages of q, by gid. A saga may be on more than one.
+// listAll returns the sagas of all pages of q by gid. A saga may be on several pages.
 func listAll(ctx context.Context, t require.TestingT, s store.Store, q store.Query) map[string]store.Record {
 	found := map[string]store.Record{}
 	for deadline := time.Now().Add(patience); ; {
@@ -252,7 +251,7 @@ func listAll(ctx context.Context, t require.TestingT, s store.Store, q store.Que
 	}
 }
 
-// wellFormed fails unless r is possible.
+// wellFormed fails if no store can have written r.
 func wellFormed(t require.TestingT, r store.Record) {
 	require.NoError(t, store.CheckGID(r.GID))
 	if r.Owner != "" { // else it was released
@@ -276,16 +275,16 @@ func same(t require.TestingT, want, got store.Record) {
 	require.Equal(t, bare(want), bare(got))
 }
 
-// bare is r without what may differ between equal records, and without
-// its body, which is too long to print.
+// bare returns r with its times in UTC and without its body, which is too long to
+// print.
 func bare(r store.Record) store.Record {
 	r.Body = nil
 	r.Created, r.Updated, r.Due = r.Created.UTC(), r.Updated.UTC(), r.Due.UTC()
 	return r
 }
 
-// verify asks the store for faults in its own books, if it can tell. Nothing
-// else may be using it.
+// verify fails if the store finds faults in its own bookkeeping. Nothing else may use
+// the store meanwhile.
 func verify(t require.TestingT, s store.Store) {
 	v, ok := s.(store.Verifier)
 	if !ok {
@@ -296,8 +295,7 @@ func verify(t require.TestingT, s store.Store) {
 	require.Empty(t, findings)
 }
 
-// kind is the text of the sentinel that err wraps, or all of err if it wraps
-// none.
+// kind returns the text of the sentinel that err wraps, or else of err.
 func kind(err error) string {
 	if err == nil {
 		return "nil"

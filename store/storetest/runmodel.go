@@ -15,13 +15,13 @@ import (
 	"sagabench/store/memstore"
 )
 
-// RunModel applies random sequences of batches and claims both to a store of h
-// and to a [memstore.Store], and compares every answer and every record. It runs as many
-// sequences as -rapid.checks says, each on a fresh store, and reports the
-// shortest that it finds to differ.
+// RunModel applies random sequences of batches and claims to a store of h and to a
+// [memstore.Store], and compares every error and every record. The flag -rapid.checks
+// sets the number of sequences. Each has its own store. RunModel reports the shortest
+// sequence with a difference.
 //
-// Of the times only one thing is compared, whether a saga is due: none falls
-// due during a sequence, each is due at once or in an hour.
+// Of the times, it compares only whether a saga is due. Each saga is due at once or in
+// an hour, so none becomes due during a sequence.
 func RunModel(t *testing.T, h Harness) {
 	rapid.Check(t, func(rt *rapid.T) {
 		opts := Options{Retention: rapid.SampledFrom([]time.Duration{long, long, 0}).Draw(rt, "retention")}
@@ -46,7 +46,7 @@ func RunModel(t *testing.T, h Harness) {
 	})
 }
 
-// pair is a store and the model that it is compared with.
+// pair is a store and its model.
 type pair struct {
 	t     *rapid.T
 	ctx   context.Context
@@ -54,7 +54,7 @@ type pair struct {
 	model *memstore.Store
 }
 
-// step makes f an action of rapid's. All draw from the same *rapid.T.
+// step returns f as an action for rapid. All actions draw from the same *rapid.T.
 func (p *pair) step(f func()) func(*rapid.T) { return func(*rapid.T) { f() } }
 
 func (p *pair) create() { p.apply(p.drawCreate(p.drawGID())) }
@@ -84,8 +84,8 @@ func (p *pair) apply(changes ...store.Change) {
 	}
 }
 
-// claim lets the store choose among sagas that are due, since which has been
-// due the longest is a matter of milliseconds, and makes the model follow.
+// claim claims in the store, and then the same sagas in the model: milliseconds decide
+// which saga has been due the longest.
 func (p *pair) claim() {
 	owner := rapid.SampledFrom([]string{"second", "third"}).Draw(p.t, "owner")
 	limit := rapid.IntRange(1, 4).Draw(p.t, "limit")
@@ -104,7 +104,7 @@ func (p *pair) claim() {
 
 func (p *pair) get() { p.compare(p.drawGID()) }
 
-// compare fails unless both say the same of one saga.
+// compare fails if the two hold different records of a saga.
 func (p *pair) compare(gid string) {
 	want, wantErr := p.model.Get(p.ctx, gid)
 	got, err := p.store.Get(p.ctx, gid)
@@ -114,7 +114,7 @@ func (p *pair) compare(gid string) {
 	}
 }
 
-// compareAll fails unless both hold the same sagas.
+// compareAll fails if the two hold different sagas.
 func (p *pair) compareAll() {
 	pages := store.Query{Limit: 3}
 	want, got := listAll(p.ctx, p.t, p.model, pages), listAll(p.ctx, p.t, p.store, pages)
@@ -139,7 +139,7 @@ func (p *pair) equal(want, got store.Record) {
 	same(p.t, want, got)
 }
 
-// drawGID draws one of a few, so that changes meet, and rarely an invalid one.
+// drawGID draws one of a few gids, so that changes meet, and sometimes an invalid gid.
 func (p *pair) drawGID() string {
 	return rapid.SampledFrom([]string{"a", "b", "B", "c-1", "c-2", "d", "e", "f", "g", "h", "{a}"}).Draw(p.t, "gid")
 }
@@ -155,8 +155,8 @@ func (p *pair) drawCreate(gid string) *store.Create {
 	}
 }
 
-// drawTransition draws one that applies, most of the time, and has one fault
-// otherwise: which of two is answered is not promised.
+// drawTransition draws a transition that mostly applies, and otherwise has one fault:
+// the contract does not say which of two faults is reported.
 func (p *pair) drawTransition(gid string) *store.Transition {
 	r, err := p.model.Get(p.ctx, gid)
 	if err != nil {

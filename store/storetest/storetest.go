@@ -25,22 +25,20 @@ import (
 // Harness opens the stores that the suite tests. Parallel tests call both functions,
 // which fail t on an error.
 type Harness struct {
-	// Open gives a fresh, empty store that shares nothing with any other. The
-	// suite closes it, and Close allows a second call, so Open may register a
-	// Close of its own with t.Cleanup.
+	// Open returns a new, empty store that shares nothing with others. The suite
+	// closes it. Open may also close it in t.Cleanup.
 	Open func(t testing.TB, opts Options) store.Store
 
-	// Reopen closes s, if it is not closed yet, and opens what it left, with
-	// the options that s was opened with.
+	// Reopen closes s, if it is open, and opens the same store with the same options.
 	Reopen func(t testing.TB, s store.Store) store.Store
 }
 
-// Options is what the suite varies from test to test.
+// Options differ between tests.
 type Options struct {
 	Retention time.Duration // how long a finished saga is kept; 0: not at all
 }
 
-// Run tests the stores of h, each test on a store of its own, in parallel.
+// Run tests the stores of h in parallel, each test with its own store.
 func Run(t *testing.T, h Harness) {
 	for _, area := range [][]test{
 		createTests,
@@ -73,10 +71,10 @@ type test struct {
 const (
 	// long is a retention, a lease or a delay that does not end during a test.
 	long = time.Hour
-	// brief is a retention that does.
+	// brief is a retention that ends during a test.
 	brief = 50 * time.Millisecond
-	// tolerance is how far a store's clock may be from ours.
+	// tolerance is the allowed difference of a store's clock from the local one.
 	tolerance = time.Minute
-	// patience is how long a test waits for what must happen.
+	// patience is how long a test waits for something that must happen.
 	patience = 20 * time.Second
 )

@@ -158,7 +158,7 @@ func TestCapacity_RefusesWrongInput(t *testing.T) {
 		says string
 	}{
 		"no store":         {[]string{"capacity"}, "want one store"},
-		"unknown store":    {[]string{"capacity", "mongodb"}, `"mongodb" is none: want pebble`},
+		"unknown store":    {[]string{"capacity", "mongodb"}, `"mongodb" is unknown: want pebble`},
 		"unreachable":      {[]string{"capacity", "redis://:topsecret@127.0.0.1:1"}, "redis at 127.0.0.1:1: dial"},
 		"nothing to start": {searched("--start"), "--start: pebble has no server"},
 		"set, no start":    {[]string{"capacity", "redis", "--set", "save="}, "--set: it is for a server that --start starts"},

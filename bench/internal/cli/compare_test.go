@@ -168,7 +168,7 @@ func TestCompare_AVariantFails(t *testing.T) {
 	p = newProgram(t)
 	got = p.run("compare", "mongodb", "pebble")
 	require.Equal(t, exitError, got.code)
-	require.Contains(t, lastLine(got.stderr), `bench: variant A, in pair 1 of 5: invalid request: store: "mongodb" is none: want pebble`)
+	require.Contains(t, lastLine(got.stderr), `bench: variant A, in pair 1 of 5: invalid request: store: "mongodb" is unknown: want pebble`)
 	require.Empty(t, p.files())
 }
 

@@ -48,8 +48,8 @@ func TestMain_RefusesWrongInput(t *testing.T) {
 		env  string
 		says string
 	}{
-		"unknown store":          {[]string{"mongodb"}, "", `"mongodb" is none: want pebble`},
-		"unknown store, run":     {[]string{"run", "mongodb"}, "", `"mongodb" is none: want pebble`},
+		"unknown store":          {[]string{"mongodb"}, "", `"mongodb" is unknown: want pebble`},
+		"unknown store, run":     {[]string{"run", "mongodb"}, "", `"mongodb" is unknown: want pebble`},
 		"no store":               {[]string{"capacity"}, "", "want one store"},
 		"two stores":             {[]string{"run", "redis", "pebble"}, "", "want one store"},
 		"unreachable Redis":      {[]string{"run", "redis://127.0.0.1:1"}, "", "redis at 127.0.0.1:1: dial"},
@@ -68,8 +68,8 @@ func TestMain_RefusesWrongInput(t *testing.T) {
 		"no user":                {[]string{"run", "mysql://" + mysql.Addr() + "/"}, "", "user: there is none"},
 		"no server said, MySQL":  {[]string{"run", "mysql"}, "", "mysql: which server? Set mysql.url"},
 		"no server said, Postgr": {[]string{"serve", "postgres"}, "", "postgres: which server? Set postgres.url"},
-		"unknown scheme":         {[]string{"run", "mariadb://root:topsecret@" + mysql.Addr()}, "", `"mariadb" is none: want pebble`},
-		"a DSN":                  {[]string{"run", "root:topsecret@tcp(" + mysql.Addr() + ")/"}, "", `"root" is none: want pebble`},
+		"unknown scheme":         {[]string{"run", "mariadb://root:topsecret@" + mysql.Addr()}, "", `"mariadb" is unknown: want pebble`},
+		"a DSN":                  {[]string{"run", "root:topsecret@tcp(" + mysql.Addr() + ")/"}, "", `"root" is unknown: want pebble`},
 		"unknown option, MySQL":  {[]string{"run", mysql.URL() + "?charset=utf8"}, "", `option: "charset", there are tls, sslrootcert, sslcert and sslkey`},
 		"bad option, MySQL":      {[]string{"run", mysql.URL() + "?tls=perhaps"}, "", `tls: "perhaps", want true, false, skip-verify or preferred`},
 		"bad option, PostgreSQL": {[]string{"run", "postgres://me:topsecret@h/db?sslmode=perhaps"}, "", "sslmode"},
