@@ -35,9 +35,9 @@ func (a *app) coordinatorCommand() *cobra.Command {
 		Long: `Run the saga coordinator alone, behind dtm's HTTP API: programs that drive dtm's
 sagas drive it unchanged. It also serves /ui, /metrics, /livez and /readyz.
 
-It listens on this machine only, unless it is told otherwise. An address that other
-machines reach needs a token, in SAGABENCH_SERVER_TOKEN or server.token_file, or
-client certificates (server.client_ca).`,
+It listens on loopback by default. An address that other machines reach needs a token,
+in SAGABENCH_SERVER_TOKEN or server.token_file, or client certificates
+(server.client_ca).`,
 		Args: exactlyOneStore,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.serve(cmd.Context(), args[0], false) },
 	}
@@ -45,7 +45,7 @@ client certificates (server.client_ca).`,
 	return cmd
 }
 
-// serve runs a server, with or without the bench's endpoints, until ctx ends.
+// serve runs a server until ctx ends, with the bench's endpoints or without.
 func (a *app) serve(ctx context.Context, name string, bench bool) error {
 	target, err := a.standingTarget(name)
 	if err != nil {
@@ -91,9 +91,8 @@ func (a *app) serve(ctx context.Context, name string, bench bool) error {
 // reopenAfter is the pause between attempts to open a store that does not answer.
 const reopenAfter = 500 * time.Millisecond
 
-// openStore opens the store of a server. A coordinator waits for one that does not
-// answer yet, alive and not ready; a bench server is for measuring now. It gives nil
-// if it was told to stop.
+// openStore opens the store of a server. A coordinator waits for one that does not answer,
+// and is live but not ready meanwhile. Returns nil if ctx ends first.
 func (a *app) openStore(ctx context.Context, target open.Target, cfg server.Config, l net.Listener, log *slog.Logger) (store.Store, error) {
 	s, err := target.Open(ctx)
 	wait := a.options.StoreWait
@@ -101,7 +100,10 @@ func (a *app) openStore(ctx context.Context, target open.Target, cfg server.Conf
 		return s, err
 	}
 	log.Warn("the store does not answer; waiting for it", "for", wait, "error", err)
-	starting := server.NewStarting(cfg, l)
+	starting, err2 := server.NewStarting(cfg, l)
+	if err2 != nil {
+		return nil, err2
+	}
 	defer starting.Stop()
 	for deadline := time.Now().Add(wait); err != nil; {
 		select {
@@ -123,8 +125,8 @@ func (a *app) openStore(ctx context.Context, target open.Target, cfg server.Conf
 	return s, nil
 }
 
-// neverOpens reports whether a store that does not open will not do so later either.
-// Who is not let in, or finds no database, may be early: another program makes them.
+// neverOpens reports whether it is useless to wait for a store that does not open. A missing
+// user or database is worth waiting for: another program may create it.
 func neverOpens(err error) bool {
 	return errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrUnsafe)
 }
@@ -140,8 +142,7 @@ func (a *app) serverConfig(bench bool) server.Config {
 	return cfg
 }
 
-// servingPrefix begins the line by which bench run learns where its child
-// listens.
+// servingPrefix begins the line that tells bench run where its child listens.
 const servingPrefix = "serving on "
 
 var errOneStore = fmt.Errorf("want one store: %s", open.Names)

@@ -109,7 +109,7 @@ func TestAudit_AFloodOfRefusals_IsCounted(t *testing.T) {
 	for range flood {
 		at.ask(at.bare(http.MethodGet, "/metrics"))
 	}
-	require.LessOrEqual(t, len(at.auditLines("action=request")), 3*seldomLines)
+	require.LessOrEqual(t, len(at.auditLines("action=request")), 3*logLimit)
 	at.do(http.MethodPost, "/api/dtmsvr/forceStop", "{}")
 	at.requireAudited("action=force-stop")
 	require.EqualValues(t, flood, at.scrape()["sagabench_requests_refused_total"])
@@ -129,7 +129,7 @@ func TestAudit_IsNotForged(t *testing.T) {
 }
 
 // A token is replaced without a moment in which clients are refused.
-func TestGuard_TakesEachOfSeveralTokens(t *testing.T) {
+func TestAuth_TakesEachOfSeveralTokens(t *testing.T) {
 	t.Parallel()
 	s := testkit.OpenPebble(t)
 	at := start(t, s, func(c *Config, _ *Deps) { c.Tokens = secret.NewTokens(nextToken + " " + oldToken) })

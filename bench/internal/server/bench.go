@@ -15,18 +15,17 @@ import (
 	"sagabench/store"
 )
 
-// bench is what a bench server has beside the coordinator.
+// bench serves the bench's endpoints.
 type bench struct {
 	coordinator *saga.Coordinator
 	scenario    Scenario
 	branches    branches
 	took        prometheus.Histogram
-
-	urls Branches
+	urls        Branches
 }
 
 func newBench(c *saga.Coordinator, scenario Scenario, url string, token secret.Text) *bench {
-	b := &bench{
+	return &bench{
 		coordinator: c,
 		scenario:    scenario,
 		urls:        BranchesOf(url, token),
@@ -36,14 +35,13 @@ func newBench(c *saga.Coordinator, scenario Scenario, url string, token secret.T
 			Buckets: metrics.LatencyBuckets(),
 		}),
 	}
-	return b
 }
 
-// register adds the endpoints. Those that make sagas are gated: they are closed
-// before the coordinator is, and the others after it.
-func (b *bench) register(routes, gated gin.IRouter) {
-	gated.GET("/bench/saga", b.runSaga)
-	gated.POST("/bench/saga", b.runSaga)
+// register adds the endpoints. Those that make sagas are refused while the server stops.
+// Branches are served until its sagas have ended.
+func (b *bench) register(routes, submitting gin.IRouter) {
+	submitting.GET("/bench/saga", b.runSaga)
+	submitting.POST("/bench/saga", b.runSaga)
 	routes.GET(actionPath, b.branches.action)
 	routes.POST(actionPath, b.branches.action)
 	routes.GET(compensatePath, b.branches.compensate)
@@ -64,7 +62,7 @@ func (b *bench) collectors() []prometheus.Collector {
 func (b *bench) runSaga(c *gin.Context) {
 	scenario, err := b.scenario.with(c.Request.URL.RawQuery)
 	if err != nil {
-		answer(c, http.StatusBadRequest, reply{Message: err.Error()})
+		respond(c, http.StatusBadRequest, reply{Message: err.Error()})
 		return
 	}
 	sg := b.newSaga(scenario)
@@ -77,22 +75,22 @@ func (b *bench) runSaga(c *gin.Context) {
 	case err == nil && result.Status == store.StatusSucceeded:
 		write(c, http.StatusOK, succeeded(sg.GID))
 	case err == nil:
-		answer(c, http.StatusConflict, reply{Result: resultFailure, GID: sg.GID, Message: result.Reason})
+		respond(c, http.StatusConflict, reply{Result: resultFailure, GID: sg.GID, Message: result.Reason})
 	case errors.Is(err, store.ErrInvalid):
-		answer(c, http.StatusBadRequest, reply{Message: err.Error()})
+		respond(c, http.StatusBadRequest, reply{Message: err.Error()})
 	case errors.Is(err, saga.ErrBusy):
 		busy(c, err.Error())
-	case errors.Is(err, saga.ErrNotEnded): // which says nothing of the store
-		answer(c, http.StatusServiceUnavailable, reply{GID: sg.GID, Message: err.Error()})
+	case errors.Is(err, saga.ErrNotEnded): // not an error of the store
+		respond(c, http.StatusServiceUnavailable, reply{GID: sg.GID, Message: err.Error()})
 	case errors.Is(err, errStopped):
-		answer(c, http.StatusServiceUnavailable, reply{GID: sg.GID, Message: errStopped.Error()})
+		respond(c, http.StatusServiceUnavailable, reply{GID: sg.GID, Message: errStopped.Error()})
 	default:
 		_ = c.Error(err)
-		answer(c, http.StatusServiceUnavailable, reply{GID: sg.GID, Message: saga.RedactError(err)})
+		respond(c, http.StatusServiceUnavailable, reply{GID: sg.GID, Message: saga.RedactError(err)})
 	}
 }
 
-// succeeded needs no escaping: that is what a gid's alphabet is for.
+// succeeded returns a response without encoding/json: a gid needs no escaping.
 func succeeded(gid string) []byte {
 	const before, after = `{"dtm_result":"` + resultSuccess + `","gid":"`, `"}`
 	body := make([]byte, 0, len(before)+len(gid)+len(after))
@@ -103,5 +101,5 @@ func succeeded(gid string) []byte {
 
 func (b *bench) newSaga(scenario Scenario) *saga.Saga {
 	refused := scenario.Fail > 0 && rand.Float64() < scenario.Fail
-	return &saga.Saga{GID: saga.NewGID(), Steps: scenario.Sequence(b.urls, refused)}
+	return &saga.Saga{GID: saga.NewGID(), Steps: scenario.SagaSteps(b.urls, refused)}
 }

@@ -12,22 +12,22 @@ import (
 	"sagabench/saga"
 )
 
-// Paths of the branch endpoints, and the parameters that they know.
+// Paths of the branch endpoints, and their parameters.
 const (
 	branchPath         = "/bench/branch/"
 	actionPath         = branchPath + "action"
 	compensatePath     = branchPath + "compensate"
-	refuse             = "refuse=true" // makes one refuse
+	refuse             = "refuse=true" // the branch refuses
 	branchKeyParameter = "key="
 )
 
-// Branches are the URLs of a bench server's branch endpoints: what does a step,
-// what refuses to, and what undoes one.
+// Branches are the URLs of a bench server's branch endpoints: an action that succeeds, one
+// that refuses, and a compensation.
 type Branches struct{ Action, Refusing, Compensate string }
 
-// BranchesOf are those of the bench server at base. Sagas are stored, and carried
-// out by whoever takes them over, so the server's token is not in them: a key that
-// is made of it opens the branch endpoints and nothing else.
+// BranchesOf returns the URLs of the bench server at base. Stored sagas hold these URLs, so
+// they must not hold the server's token. They hold a key derived from it, which opens the
+// branch endpoints only.
 func BranchesOf(base string, token secret.Text) Branches {
 	query := ""
 	if token.IsSet() {
@@ -43,11 +43,10 @@ func BranchesOf(base string, token secret.Text) Branches {
 	return Branches{with(actionPath), with(actionPath, refuse), with(compensatePath)}
 }
 
-// branchKey is short, for it is stored with every saga: 128 bits.
+// branchKey returns 128 bits: short, since every saga stores it.
 func branchKey(token secret.Text) string { return token.Sign("bench branches")[:22] }
 
-// branches are the endpoints that the bench's sagas call: they do nothing but
-// count.
+// branches are the endpoints that the bench's sagas call. They only count calls.
 type branches struct {
 	actions, compensations atomic.Int64
 }
@@ -63,15 +62,15 @@ func (b *branches) compensate(c *gin.Context) {
 }
 
 func serveBranch(c *gin.Context) {
-	// Read to its end: the connection could not be used again otherwise.
+	// Read to the end, so that the connection can be used again.
 	n, err := io.Copy(io.Discard, io.LimitReader(c.Request.Body, saga.MaxPayloadBytes+1))
 	switch {
 	case err != nil:
-		answer(c, http.StatusBadRequest, reply{Message: "reading the body: " + err.Error()})
+		respond(c, http.StatusBadRequest, reply{Message: "reading the body: " + err.Error()})
 	case n > saga.MaxPayloadBytes:
-		answer(c, http.StatusRequestEntityTooLarge, reply{Message: "body: more than 1 MiB"})
+		respond(c, http.StatusRequestEntityTooLarge, reply{Message: "body: more than 1 MiB"})
 	case refused(c.Request.URL.RawQuery):
-		answer(c, http.StatusConflict, reply{Result: resultFailure, Message: "refused, as " + refuse + " asks"})
+		respond(c, http.StatusConflict, reply{Result: resultFailure, Message: "refused, as " + refuse + " asks"})
 	default:
 		write(c, http.StatusOK, []byte(`{"dtm_result":"`+resultSuccess+`"}`))
 	}

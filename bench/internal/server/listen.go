@@ -9,16 +9,16 @@ import (
 	"sagabench/store"
 )
 
-// Listen checks cfg and opens the port that it names, before anything else is
-// touched. Its errors are one line that says what to do. Of an address that other
-// machines reach it is store.ErrInvalid, unless clients show a token or a certificate.
+// Listen checks cfg and opens its port. Returns store.ErrInvalid for a wrong setting, and for
+// an address that other machines reach unless clients must show a token or a certificate.
+// Errors are one line that says what to do.
 func Listen(cfg Config) (net.Listener, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
 	var addr *net.TCPAddr
 	_, _, err := net.SplitHostPort(cfg.Listen)
-	if err == nil { // resolved once, so that what is checked is what is listened on
+	if err == nil { // resolve once: check the address that is listened on
 		addr, err = net.ResolveTCPAddr("tcp", cfg.Listen)
 	}
 	if err != nil {
@@ -38,7 +38,7 @@ func Listen(cfg Config) (net.Listener, error) {
 	return l, nil
 }
 
-// reachable is where programs on this machine reach a listener.
+// reachable returns the address at which programs on this machine reach a listener.
 func reachable(l net.Listener) net.TCPAddr {
 	addr := *l.Addr().(*net.TCPAddr)
 	if addr.IP.IsUnspecified() {
@@ -47,8 +47,8 @@ func reachable(l net.Listener) net.TCPAddr {
 	return addr
 }
 
-// ClearText is a warning if tokens can be read on their way to a listener: other
-// machines reach it, and it does without TLS.
+// ClearText returns a warning if other machines reach a listener without TLS, so that tokens
+// can be read on the network. Empty: they cannot.
 func ClearText(cfg Config, l net.Listener) (warning string) {
 	addr, ok := l.Addr().(*net.TCPAddr)
 	if !ok || addr.IP.IsLoopback() || cfg.TLS.AreSet() || !cfg.Tokens.AreSet() && !cfg.AdminTokens.AreSet() {

@@ -17,12 +17,12 @@ func (s *Server) metricsHandler(st store.Store) http.Handler {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		s.metrics.Collector(s.coordinator, st, s.stats.get),
-		counter("sagabench_requests_refused_total", "Requests without the token, or brought by a page of another site.", nil,
-			s.guard.refused.Load),
+		counter("sagabench_requests_refused_total", "Requests without a valid token, or made by a page of another site.", nil,
+			s.auth.refused.Load),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "sagabench_connections_kept_out_seconds_total",
-			Help: "Time in which clients were turned away: all connections that are accepted, or are from one address, were in use.",
-		}, func() float64 { return s.listener.keptOut().Seconds() }),
+			Help: "Time in which clients were turned away because a limit of connections was reached.",
+		}, func() float64 { return s.listener.acceptWait().Seconds() }),
 	)
 	if s.bench != nil {
 		registry.MustRegister(s.bench.collectors()...)

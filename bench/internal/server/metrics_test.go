@@ -185,7 +185,7 @@ func TestStats_AsksTheStoreOnceASecond(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, second+1, got.Unfinished)
 			}
-			time.Sleep(statsKept)
+			time.Sleep(statsTTL)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {

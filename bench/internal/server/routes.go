@@ -13,46 +13,46 @@ import (
 )
 
 func (s *Server) newRoutes(st store.Store) *gin.Engine {
-	gin.SetMode(gin.ReleaseMode) // the only way: it is the process's, and decides what gin prints
+	gin.SetMode(gin.ReleaseMode) // of the process: gin has no other way to be quiet
 	routes := gin.New()
 	routes.RedirectTrailingSlash = false
-	routes.Use(gin.CustomRecoveryWithWriter(nil, s.panicked), s.logErrors, s.onlyProbes, s.guard.check)
+	routes.Use(gin.CustomRecoveryWithWriter(nil, s.panicked), s.logErrors, s.limitReserved, s.auth.authenticate)
 	routes.NoRoute(notFound)
 
-	gated := routes.Group("/", s.whileOpen)
+	gated := routes.Group("/", s.refuseWhileStopping)
 	s.api.Register(gated)
 	if s.bench != nil {
 		s.bench.register(routes, gated)
 	}
 	s.ui.Register(routes)
-	routes.Match(reading, "/", func(c *gin.Context) { c.Redirect(http.StatusFound, "/ui") })
-	routes.Match(reading, "/livez", s.live)
-	routes.Match(reading, "/readyz", s.ready)
-	routes.Match(reading, "/healthz", s.ready)
+	routes.Match(safeMethods, "/", func(c *gin.Context) { c.Redirect(http.StatusFound, "/ui") })
+	routes.Match(safeMethods, "/livez", s.live)
+	routes.Match(safeMethods, "/readyz", s.ready)
+	routes.Match(safeMethods, "/healthz", s.ready)
 	metrics := gin.WrapH(s.metricsHandler(st))
-	routes.Match(reading, "/metrics", metrics)
-	routes.Match(reading, "/api/metrics", metrics)
+	routes.Match(safeMethods, "/metrics", metrics)
+	routes.Match(safeMethods, "/api/metrics", metrics)
 	if s.cfg.Pprof {
-		routes.GET(profilePath+"*name", s.guard.admin, gin.WrapH(profiles()))
+		routes.GET(profilePath+"*name", s.auth.requireAdmin, gin.WrapH(profiles()))
 	}
 	return routes
 }
 
-// reading are the methods of what changes nothing.
-var reading = []string{http.MethodGet, http.MethodHead}
+// safeMethods change nothing.
+var safeMethods = []string{http.MethodGet, http.MethodHead}
 
-// stopping is what a server answers that was told to stop.
+// stopping is the message of a server that was told to stop.
 const stopping = "the server is stopping"
 
-// reads change nothing: they are answered as long as the port is open.
-var reads = map[string]bool{
+// readOnly paths are served until the port is closed.
+var readOnly = map[string]bool{
 	"/api/ping": true, "/api/dtmsvr/query": true, "/api/dtmsvr/all": true, "/api/dtmsvr/newGid": true, "/api/dtmsvr/version": true,
 }
 
-// whileOpen refuses other requests as soon as the server waits for the last ones to
-// end.
-func (s *Server) whileOpen(c *gin.Context) {
-	if reads[c.FullPath()] {
+// refuseWhileStopping is middleware. It refuses requests that change something once the
+// server waits for the last of them.
+func (s *Server) refuseWhileStopping(c *gin.Context) {
+	if readOnly[c.FullPath()] {
 		return
 	}
 	if !s.gate.TryRLock() {
@@ -64,19 +64,19 @@ func (s *Server) whileOpen(c *gin.Context) {
 	c.Next()
 }
 
+// panicked responds to a request whose handler panicked.
 func (s *Server) panicked(c *gin.Context, value any) {
 	s.log.Error("panic in a request", "method", c.Request.Method, "path", c.Request.URL.Path,
 		"panic", fmt.Sprint(value), "stack", string(debug.Stack()))
-	answer(c, http.StatusInternalServerError, reply{Message: "internal error; the server's log has the details"})
+	respond(c, http.StatusInternalServerError, reply{Message: "internal error; the server's log has the details"})
 	c.Abort()
 }
 
-// logErrors logs why requests failed that were not at fault themselves: their
-// answers do not say it. Of an outage one line in a while will do.
+// logErrors is middleware. It logs the errors that responses leave out.
 func (s *Server) logErrors(c *gin.Context) {
 	c.Next()
 	for _, err := range c.Errors {
-		s.seldom.first(1, slog.LevelWarn, "a request failed", c.FullPath(), "method", c.Request.Method, "path", c.FullPath(), "error", err.Err)
+		s.limited.log(slog.LevelWarn, "a request failed", c.FullPath(), "method", c.Request.Method, "path", c.FullPath(), "error", err.Err)
 	}
 }
 
@@ -92,7 +92,7 @@ func profiles() http.Handler {
 	return mux
 }
 
-// version is what this program was built as.
+// version returns the version that this program was built as.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

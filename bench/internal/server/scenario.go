@@ -10,36 +10,34 @@ import (
 	"sagabench/store"
 )
 
-// What Scenario.Branches may be.
+// Values of Scenario.Branches.
 const (
-	BranchesEmpty = "empty" // no URLs: every branch succeeds without a call
+	BranchesEmpty = "empty" // no URLs: each branch succeeds without a call
 	BranchesHTTP  = "http"  // URLs of this server's own branch endpoints
 )
 
-// Scenario is what the sagas of a request are like.
+// Scenario describes the sagas that /bench/saga makes.
 type Scenario struct {
 	Steps    int    // 1 to store.MaxSteps
 	Branches string // BranchesEmpty or BranchesHTTP
-	// Payload is how many bytes of JSON each step carries, 0 to
-	// saga.MaxPayloadBytes, and all together at most store.MaxBodyBytes. They
-	// are stored, and with BranchesHTTP sent.
+	// Payload is the size of each step's JSON in bytes, 0 to saga.MaxPayloadBytes, and at
+	// most store.MaxBodyBytes together. It is stored, and with BranchesHTTP sent.
 	Payload int
-	// Fail is the share of the sagas, 0 to 1, whose last action is refused, so
-	// that they are compensated. To be refused it has to be called, also with
-	// BranchesEmpty.
+	// Fail is the share of the sagas, 0 to 1, whose last action refuses, so that they are
+	// compensated. That action is called, also with BranchesEmpty.
 	Fail float64
 }
 
-// DefaultScenario prices the coordinator and the store, not the branches.
+// DefaultScenario returns sagas of two steps without branch calls.
 func DefaultScenario() Scenario { return Scenario{Steps: 2, Branches: BranchesEmpty} }
 
-// Query gives the scenario as the query of /bench/saga.
+// Query returns the scenario as the query of /bench/saga.
 func (s Scenario) Query() string {
 	return fmt.Sprintf("steps=%d&branches=%s&payload=%d&fail=%s",
 		s.Steps, url.QueryEscape(s.Branches), s.Payload, strconv.FormatFloat(s.Fail, 'g', -1, 64))
 }
 
-// with is s with what the query says. The error wraps store.ErrInvalid and names
+// with returns s with the parameters of a query. The error wraps store.ErrInvalid and names
 // the parameter.
 func (s Scenario) with(query string) (Scenario, error) {
 	if query == "" {
@@ -58,7 +56,7 @@ func (s Scenario) with(query string) (Scenario, error) {
 		case "branches":
 			s.Branches = value
 		default:
-			return s, fmt.Errorf("%w: %q is no parameter; there are steps, branches, payload and fail", store.ErrInvalid, name)
+			return s, fmt.Errorf("%w: %q is no parameter; known are steps, branches, payload and fail", store.ErrInvalid, name)
 		}
 		if err != nil {
 			return s, fmt.Errorf("%w: %s: %q is not a number, or too large", store.ErrInvalid, name, value)
@@ -67,8 +65,8 @@ func (s Scenario) with(query string) (Scenario, error) {
 	return s, s.Validate()
 }
 
-// parameter takes a parameter of a query apart. What cannot be unescaped stays
-// as it is, which is a value that nobody expects.
+// parameter splits and unescapes a parameter. Malformed escapes stay as they are, which no
+// parameter accepts.
 func parameter(pair string) (name, value string) {
 	name, value, _ = strings.Cut(pair, "=")
 	if strings.ContainsAny(pair, "%+") {
@@ -82,19 +80,18 @@ func parameter(pair string) (name, value string) {
 	return name, value
 }
 
-// Sequence is what a saga does: refused ones in vain, for their last action is
-// refused, and has to be called for that.
-func (s Scenario) Sequence(of Branches, refused bool) []saga.Step {
+// SagaSteps returns the steps of a saga. If refused is set, its last action refuses.
+func (s Scenario) SagaSteps(urls Branches, refused bool) []saga.Step {
 	step := saga.Step{Payload: payload(s.Payload)}
 	if s.Branches == BranchesHTTP {
-		step.Action, step.Compensate = of.Action, of.Compensate
+		step.Action, step.Compensate = urls.Action, urls.Compensate
 	}
 	steps := make([]saga.Step, s.Steps)
 	for i := range steps {
 		steps[i] = step
 	}
 	if refused {
-		steps[len(steps)-1].Action = of.Refusing
+		steps[len(steps)-1].Action = urls.Refusing
 	}
 	return steps
 }
@@ -110,13 +107,13 @@ func (s Scenario) Validate() error {
 		return fmt.Errorf("%w: payload: %d bytes, must be 0 to %d", store.ErrInvalid, s.Payload, saga.MaxPayloadBytes)
 	case s.Steps*s.Payload > store.MaxBodyBytes:
 		return fmt.Errorf("%w: payload: %d bytes in each of %d steps, at most %d together", store.ErrInvalid, s.Payload, s.Steps, store.MaxBodyBytes)
-	case !(s.Fail >= 0 && s.Fail <= 1): // so that it catches NaN
+	case !(s.Fail >= 0 && s.Fail <= 1): // true for NaN, too
 		return fmt.Errorf("%w: fail: %v, must be 0 to 1", store.ErrInvalid, s.Fail)
 	}
 	return nil
 }
 
-// payload is n bytes of JSON: a string, or a digit where two quotes do not fit.
+// payload returns n bytes of JSON: a string, or a digit if two quotes do not fit.
 func payload(n int) string {
 	switch n {
 	case 0:

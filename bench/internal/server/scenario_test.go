@@ -56,7 +56,7 @@ func TestScenario_With_NamesTheParameterAndItsLimit(t *testing.T) {
 		"fail=Inf":                   "fail: +Inf, must be 0 to 1",
 		"fail=1e999":                 `fail: "1e999" is not a number, or too large`,
 		"fail=often":                 `fail: "often" is not a number, or too large`,
-		"step=2":                     `"step" is no parameter; there are steps, branches, payload and fail`,
+		"step=2":                     `"step" is no parameter; known are steps, branches, payload and fail`,
 		"steps=2&":                   `"" is no parameter`,
 		"st%65p=2":                   `"step" is no parameter`,
 	} {

@@ -1,9 +1,11 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -21,10 +23,10 @@ import (
 	"sagabench/store"
 )
 
-// Deps is what a server works with.
+// Deps are the objects that a server uses.
 type Deps struct {
 	Listener net.Listener // from Listen; Run closes it
-	Store    store.Store  // open; stays open
+	Store    store.Store  // Run leaves it open
 	Saga     saga.Config  // its Observe and MaxWait are the server's to set
 	Logger   *slog.Logger // nil: slog.Default; the coordinator's too, unless Saga has one
 }
@@ -32,14 +34,14 @@ type Deps struct {
 // Server is a coordinator behind HTTP. Make it with New.
 type Server struct {
 	cfg         Config
-	listener    *bounded
+	listener    *limitListener
 	log         *slog.Logger
-	seldom      *seldom // for what may come in floods
+	limited     *limitedLog // for messages that clients can cause
 	caller      *saga.HTTPCaller
 	coordinator *saga.Coordinator
 	stats       *stats
 	metrics     *metrics.Metrics
-	guard       *guard
+	auth        *auth
 	api         *httpapi.API
 	ui          *webui.UI
 	bench       *bench // nil without the bench's endpoints
@@ -47,45 +49,41 @@ type Server struct {
 	http        *http.Server
 	url         string
 
-	draining atomic.Bool // from the signal on: it is not ready any more
+	draining atomic.Bool // told to stop, so not ready
 
-	gate   sync.RWMutex            // held for reading by every gated request, for writing to keep out new ones
+	gate   sync.RWMutex            // requests that change something hold it for reading, stop for writing
 	cutOff context.CancelCauseFunc // ends every request
 }
 
-// errStopped is why a request was not answered within the grace.
+// errStopped ends requests that are not answered within the grace.
 var errStopped = errors.New("the server has stopped")
 
-// writeTime is for an answer to be taken by its client.
+// writeTime is how long a client may take to read a response.
 const writeTime = 10 * time.Second
 
-// New makes a server and starts its coordinator, which takes over due sagas from
-// now on. Run must follow, to serve and to stop it. The error wraps
-// store.ErrInvalid and names the setting.
+// New returns a server and starts its coordinator, which recovers due sagas from now on.
+// Call Run to serve and to stop it. The error wraps store.ErrInvalid and names the setting.
 func New(cfg Config, deps Deps) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	log := deps.Logger
-	if log == nil {
-		log = slog.Default()
-	}
-	cfg, branchConns, err := cfg.withinFiles(openFiles(), deps.Store, log)
+	logger := cmp.Or(deps.Logger, slog.Default())
+	cfg, branchConns, err := cfg.fitOpenFiles(openFiles(), deps.Store, logger)
 	if err != nil {
 		return nil, err
 	}
 	addr := reachable(deps.Listener)
 	s := &Server{
 		cfg:      cfg,
-		listener: newBounded(deps.Listener, cfg.MaxConns, cfg.perPeer()),
-		log:      log,
+		listener: newLimitListener(deps.Listener, cfg.MaxConns, cfg.perPeer()),
+		log:      logger,
 		url:      cfg.scheme() + "://" + addr.String(),
 	}
 	if warning := ClearText(cfg, deps.Listener); warning != "" {
 		s.log.Warn(warning)
 	}
-	s.seldom = newSeldom(s.log)
-	s.guard = newGuard(cfg, s.seldom)
+	s.limited = newLimitedLog(s.log)
+	s.auth = newAuth(cfg, s.limited)
 	s.stats = &stats{store: deps.Store, log: s.log}
 
 	allow := slices.Clip(cfg.BranchAllow)
@@ -111,13 +109,13 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		return nil, err
 	}
 	s.api = httpapi.New(s.coordinator, deps.Store, httpapi.Config{
-		Version: version(), Admin: s.guard.isAdmin, Audit: s.guard.auditedRequest, Logger: s.log,
+		Version: version(), Admin: s.auth.isAdmin, Audit: s.auth.auditRequest, Logger: s.log,
 	})
 	logins := cfg.Tokens
 	if logins.AreSet() {
 		logins = slices.Concat(logins, cfg.AdminTokens)
 	}
-	s.ui = webui.New(s.coordinator, deps.Store, webui.Config{Tokens: logins, Attempts: attempts, Audit: s.guard.audited, Logger: s.log})
+	s.ui = webui.New(s.coordinator, deps.Store, webui.Config{Tokens: logins, Attempts: attempts, Audit: s.auth.audit, Logger: s.log})
 	if cfg.Bench {
 		s.bench = newBench(s.coordinator, cfg.Scenario, s.url, cfg.Tokens.First())
 	}
@@ -125,45 +123,50 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	base, cutOff := context.WithCancelCause(context.Background())
 	s.cutOff = cutOff
 	s.routes = s.newRoutes(deps.Store)
-	s.http = &http.Server{
-		Handler:     s.routes,
-		ReadTimeout: cfg.Read, // of the header as well
-		// It runs from the end of the header, so it holds reading the body and
-		// waiting for the saga, too.
-		WriteTimeout:   cfg.Read + cfg.MaxWait + writeTime,
-		IdleTimeout:    2 * time.Minute,
-		MaxHeaderBytes: 16 << 10,
-		ErrorLog:       s.seldom.standard(),
-		Protocols:      new(http.Protocols),
-		BaseContext:    func(net.Listener) context.Context { return base },
-		ConnState:      noteState,
-		ConnContext:    noteReserve,
+	if s.http, err = cfg.httpServer(s.routes, s.limited.standard()); err != nil {
+		return nil, err
 	}
-	s.http.Protocols.SetHTTP1(true) // the limits on connections are limits on requests
-	if cfg.TLS.AreSet() {
-		if s.http.TLSConfig, err = cfg.TLS.Server(); err != nil {
-			return nil, err
-		}
-	}
+	s.http.BaseContext = func(net.Listener) context.Context { return base }
 	return s, nil
 }
 
-func (s *Server) serve() error {
-	if s.http.TLSConfig != nil {
-		return s.http.ServeTLS(s.listener, "", "")
+// httpServer returns a server with the timeouts and limits of a Config.
+func (c Config) httpServer(handler http.Handler, errorLog *log.Logger) (*http.Server, error) {
+	h := &http.Server{
+		Handler:     handler,
+		ReadTimeout: c.Read, // header and body
+		// From the end of the header: it includes reading the body and waiting for the saga.
+		WriteTimeout:   c.Read + c.MaxWait + writeTime,
+		IdleTimeout:    2 * time.Minute,
+		MaxHeaderBytes: 16 << 10,
+		ErrorLog:       errorLog,
+		Protocols:      new(http.Protocols),
+		ConnState:      trackIdle,
+		ConnContext:    markReserved,
 	}
-	return s.http.Serve(s.listener)
+	h.Protocols.SetHTTP1(true) // HTTP/2 would have many requests per connection, past the limits
+	var err error
+	if c.TLS.AreSet() {
+		h.TLSConfig, err = c.TLS.Server()
+	}
+	return h, err
 }
 
-// URL is where programs on this machine reach the server, without a slash at its
-// end.
+func serve(h *http.Server, l net.Listener) error {
+	if h.TLSConfig != nil {
+		return h.ServeTLS(l, "", "")
+	}
+	return h.Serve(l)
+}
+
+// URL returns the server's URL for programs on this machine, without a trailing slash.
 func (s *Server) URL() string { return s.url }
 
-// Run serves until ctx ends, and then stops as the package comment says, which
-// is no error. It can be called once.
+// Run serves until ctx ends, and then stops as the package comment says, without an error.
+// Call it once.
 func (s *Server) Run(ctx context.Context) error {
 	served := make(chan error, 1)
-	go func() { served <- s.serve() }()
+	go func() { served <- serve(s.http, s.listener) }()
 	select {
 	case err := <-served:
 		s.stop()
@@ -177,26 +180,24 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// stop ends everything: no new sagas are taken, and after the grace it no longer
-// waits. The port stays open until the sagas have ended, for their branches may be
-// this server's, and whoever submitted them may ask about them.
+// stop refuses new sagas, and waits for those in progress, up to the grace. The port stays
+// open meanwhile: their branches may be this server's, and clients may query them.
 func (s *Server) stop() {
 	grace, cancel := context.WithTimeout(context.Background(), s.cfg.Grace)
 	defer cancel()
 	context.AfterFunc(grace, func() { s.cutOff(errStopped) })
 	s.gate.Lock()
 	s.coordinator.Close(grace)
-	s.closeHTTP()
+	closeHTTP(s.http)
 	s.caller.Close()
 }
 
-// closeHTTP lets answers that are being written reach their clients. It does
-// not wait for more: only what may as well be cut off takes longer, such as a
-// profile, or a connection that never sent a request.
-func (s *Server) closeHTTP() {
+// closeHTTP lets responses in progress reach their clients, for up to a second. A profile or
+// a connection without a request may take longer, and is cut off.
+func closeHTTP(h *http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if err := s.http.Shutdown(ctx); err != nil {
-		s.http.Close()
+	if err := h.Shutdown(ctx); err != nil {
+		h.Close()
 	}
 }

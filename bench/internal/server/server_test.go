@@ -184,7 +184,7 @@ func TestServer_AnswersAPanic(t *testing.T) {
 		require.Equal(t, "internal error; the server's log has the details", r.reply(t).Message)
 	}
 	require.Contains(t, at.log.String(), "out of order")
-	require.Contains(t, at.log.String(), "health.go", "the stack")
+	require.Contains(t, at.log.String(), "stats.go", "the stack")
 	require.Equal(t, http.StatusOK, at.get("/bench/saga").status)
 }
 

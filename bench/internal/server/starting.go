@@ -1,51 +1,47 @@
 package server
 
 import (
-	"context"
 	"io"
 	"log"
 	"log/slog"
 	"net"
 	"net/http"
-	"sync/atomic"
-	"time"
 )
 
-// Starting answers on a server's port before there is a server: /livez says that the
-// process lives, all else that it is not ready. Make it with NewStarting.
+// Starting responds on a server's port while its store does not answer yet: /livez with
+// 200, all else with 503. Make it with NewStarting.
 type Starting struct {
-	listener *lent
-	http     *http.Server
-	served   chan struct{}
+	http   *http.Server
+	served chan struct{}
 }
 
-// NewStarting begins to answer on a listener from Listen. Stop must follow before the
-// listener is used again.
-func NewStarting(cfg Config, listener net.Listener) *Starting {
-	if lowered, _, err := cfg.withinFiles(openFiles(), nil, slog.New(slog.DiscardHandler)); err == nil {
-		cfg = lowered // New says so
+// NewStarting begins to respond on a listener from Listen. Call Stop before New.
+func NewStarting(cfg Config, listener net.Listener) (*Starting, error) {
+	if lowered, _, err := cfg.fitOpenFiles(openFiles(), nil, slog.New(slog.DiscardHandler)); err == nil {
+		cfg = lowered // New logs it
 	}
-	s := &Starting{
-		listener: &lent{TCPListener: listener.(*net.TCPListener)},
-		http: &http.Server{
-			Handler: http.HandlerFunc(starting), ReadTimeout: cfg.Read, WriteTimeout: cfg.Read + writeTime,
-			MaxHeaderBytes: 16 << 10, ConnState: noteState, ErrorLog: log.New(io.Discard, "", 0),
-		},
-		served: make(chan struct{}),
+	// A duplicate, since http.Server closes its listener. Both have the same queue of
+	// connections, so none is lost between Stop and New.
+	file, err := listener.(*net.TCPListener).File()
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	duplicate, err := net.FileListener(file)
+	if err != nil {
+		return nil, err
+	}
+	s := &Starting{served: make(chan struct{})}
+	if s.http, err = cfg.httpServer(http.HandlerFunc(starting), log.New(io.Discard, "", 0)); err != nil {
+		duplicate.Close()
+		return nil, err
 	}
 	s.http.SetKeepAlivesEnabled(false)
-	serve := s.http.Serve
-	if tlsConfig, err := cfg.TLS.Server(); err == nil { // Listen has checked what is set
-		s.http.TLSConfig = tlsConfig
-		serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
-	}
-	s.http.Protocols = new(http.Protocols)
-	s.http.Protocols.SetHTTP1(true)
 	go func() {
 		defer close(s.served)
-		_ = serve(newBounded(s.listener, cfg.MaxConns, cfg.perPeer())) // until Stop
+		_ = serve(s.http, newLimitListener(duplicate, cfg.MaxConns, cfg.perPeer())) // until Stop
 	}()
-	return s
+	return s, nil
 }
 
 func starting(w http.ResponseWriter, r *http.Request) {
@@ -59,35 +55,8 @@ func starting(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{"message":"the server is starting: its store does not answer yet"}`))
 }
 
-// Stop ends it. The listener stays open: who connects meanwhile is answered by the
-// server.
+// Stop ends it. The listener stays open.
 func (s *Starting) Stop() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if s.http.Shutdown(ctx) != nil {
-		s.http.Close()
-	}
+	closeHTTP(s.http)
 	<-s.served
-	_ = s.listener.SetDeadline(time.Time{})
-}
-
-// lent is a listener that closing ends for its user only.
-type lent struct {
-	*net.TCPListener
-	closed atomic.Bool
-}
-
-// Accept implements net.Listener.
-func (l *lent) Accept() (net.Conn, error) {
-	conn, err := l.TCPListener.Accept()
-	if err != nil && l.closed.Load() { // a deadline, which net/http would take to pass
-		return nil, net.ErrClosed
-	}
-	return conn, err
-}
-
-// Close implements net.Listener: it ends Accept.
-func (l *lent) Close() error {
-	l.closed.Store(true)
-	return l.SetDeadline(time.Unix(1, 0))
 }

@@ -73,7 +73,7 @@ func submission(s server.Scenario, branches server.Branches, refused bool) ([]by
 		Steps      []step   `json:"steps"`
 		Payloads   []string `json:"payloads"`
 	}{GID: load.GIDPlaceholder, TransType: "saga", WaitResult: true}
-	for _, made := range s.Sequence(branches, refused) {
+	for _, made := range s.SagaSteps(branches, refused) {
 		body.Steps = append(body.Steps, step{made.Action, made.Compensate})
 		body.Payloads = append(body.Payloads, made.Payload)
 	}

@@ -39,7 +39,7 @@ func (at *site) ask(request *http.Request) response {
 
 // open to everybody; the page has tests of its own.
 func openToAll(method, path string) bool {
-	return probes[path] || path == "/" && slices.Contains(reading, method) ||
+	return probes[path] || path == "/" && slices.Contains(safeMethods, method) ||
 		path == "/ui/login" || path == "/ui/style.css" || path == "/ui/icon.svg"
 }
 
@@ -48,7 +48,7 @@ func concrete(route string) string {
 	return strings.NewReplacer(":gid", "some-gid", "*name", "cmdline").Replace(route)
 }
 
-func TestGuard_EveryRoute_WantsTheToken(t *testing.T) {
+func TestAuth_EveryRoute_WantsTheToken(t *testing.T) {
 	t.Parallel()
 	at := start(t, testkit.OpenPebble(t), everything, withToken)
 	routes := append(at.server.routes.Routes(), gin.RouteInfo{Method: http.MethodGet, Path: "/no/such/path"})
@@ -70,7 +70,7 @@ func TestGuard_EveryRoute_WantsTheToken(t *testing.T) {
 			switch {
 			case openToAll(route.Method, route.Path):
 				require.NotEqual(t, http.StatusForbidden, r.status, where)
-			case strings.HasPrefix(route.Path, "/ui") && slices.Contains(reading, route.Method):
+			case strings.HasPrefix(route.Path, "/ui") && slices.Contains(safeMethods, route.Method):
 				require.Equal(t, http.StatusSeeOther, r.status, where)
 				require.True(t, strings.HasPrefix(r.header.Get("Location"), "/ui/login"), where)
 			default:
@@ -106,7 +106,7 @@ func sagasMade(routes []gin.RouteInfo) (n int) {
 	return n
 }
 
-func TestGuard_TheBranchKeyOpensTheBranchesOnly(t *testing.T) {
+func TestAuth_TheBranchKeyOpensTheBranchesOnly(t *testing.T) {
 	t.Parallel()
 	at := start(t, testkit.OpenPebble(t), withToken)
 	of := BranchesOf(at.server.URL(), secret.New(theToken))
@@ -132,7 +132,7 @@ func TestGuard_TheBranchKeyOpensTheBranchesOnly(t *testing.T) {
 	require.Equal(t, http.StatusConflict, at.get("/bench/saga?branches=http&fail=1").status)
 }
 
-func TestGuard_WithoutAToken_KeepsOutWhatABrowserBrings(t *testing.T) {
+func TestAuth_WithoutAToken_KeepsOutWhatABrowserBrings(t *testing.T) {
 	t.Parallel()
 	at := start(t, testkit.OpenPebble(t), everything)
 	own := at.server.URL()
@@ -153,7 +153,7 @@ func TestGuard_WithoutAToken_KeepsOutWhatABrowserBrings(t *testing.T) {
 		wanted := http.StatusForbidden
 		for _, site := range []string{"cross-site", "same-site", "nonsense"} {
 			got := ask(route.Method, path, "Sec-Fetch-Site", site)
-			if strings.HasPrefix(path, "/ui") && slices.Contains(reading, route.Method) {
+			if strings.HasPrefix(path, "/ui") && slices.Contains(safeMethods, route.Method) {
 				require.NotEqual(t, wanted, got, where)
 			} else {
 				require.Equal(t, wanted, got, where)
@@ -179,11 +179,11 @@ func TestGuard_WithoutAToken_KeepsOutWhatABrowserBrings(t *testing.T) {
 }
 
 // What every saga passes costs no memory while there is no token.
-func TestGuard_WithoutAToken_AllocatesNothing(t *testing.T) {
-	g := newGuard(DefaultConfig(), newSeldom(slog.Default()))
+func TestAuth_WithoutAToken_AllocatesNothing(t *testing.T) {
+	g := newAuth(DefaultConfig(), newLimitedLog(slog.Default()))
 	c, _ := gin.CreateTestContext(httptest.NewRecorder())
 	c.Request = httptest.NewRequest(http.MethodPost, "http://127.0.0.1:8080/bench/saga?steps=2", nil)
-	require.Zero(t, testing.AllocsPerRun(1000, func() { g.check(c) }))
+	require.Zero(t, testing.AllocsPerRun(1000, func() { g.authenticate(c) }))
 	require.False(t, c.IsAborted())
 }
 

@@ -126,7 +126,7 @@ func TestServer_WhenAllConnectionsAreInUse_AnswersProbesAndTurnsOthersAway(t *te
 			c.requireClosed()
 		}
 	}
-	require.Positive(t, at.server.listener.keptOut())
+	require.Positive(t, at.server.listener.acceptWait())
 	close(h.release)
 	for _, c := range busy {
 		response, err := http.ReadResponse(c.from, nil)
@@ -135,8 +135,8 @@ func TestServer_WhenAllConnectionsAreInUse_AnswersProbesAndTurnsOthersAway(t *te
 		c.conn.Close()
 	}
 	at.eventually("/bench/saga", http.StatusOK)
-	total := at.server.listener.keptOut()
-	require.Equal(t, total, at.server.listener.keptOut(), "there is room again")
+	total := at.server.listener.acceptWait()
+	require.Equal(t, total, at.server.listener.acceptWait(), "there is room again")
 	require.GreaterOrEqual(t, at.scrape()["sagabench_connections_kept_out_seconds_total"], total.Seconds())
 }
 
@@ -159,13 +159,13 @@ func TestServer_BoundsTheConnectionsOfOnePeer(t *testing.T) {
 }
 
 // A request that has come is not lost to a server that is too busy to read it at once.
-func TestBounded_SparesAConnectionWhoseRequestHasCome(t *testing.T) {
+func TestLimitListener_SparesAConnectionWhoseRequestHasCome(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	b := newBounded(listener, 2, 2) // nobody reads from its connections
+	b := newLimitListener(listener, 2, 2) // nobody reads from its connections
 	t.Cleanup(func() { b.Close() })
-	connect := func(says string) (client net.Conn, accepted *boundedConn) {
+	connect := func(says string) (client net.Conn, accepted *limitedConn) {
 		client, err := net.Dial("tcp", listener.Addr().String())
 		require.NoError(t, err)
 		t.Cleanup(func() { client.Close() })
@@ -173,10 +173,10 @@ func TestBounded_SparesAConnectionWhoseRequestHasCome(t *testing.T) {
 		require.NoError(t, err)
 		conn, err := b.Accept()
 		require.NoError(t, err)
-		return client, conn.(*boundedConn)
+		return client, conn.(*limitedConn)
 	}
 	_, first := connect("GET /livez")
-	require.Eventually(t, first.pending, patience, poll)
+	require.Eventually(t, first.hasUnread, patience, poll)
 	_, silent := connect("")
 	longAgo := time.Now().Add(-time.Hour).UnixNano()
 	first.idleSince.Store(longAgo)
@@ -209,11 +209,11 @@ func TestServer_AnswersBesideBodiesThatDoNotCome(t *testing.T) {
 
 // Clients that were turned away once, and connections that have been idle since: the
 // next client would be let in.
-func TestServer_KeptOutEndsWhenAConnectionIsIdle(t *testing.T) {
+func TestServer_AcceptWaitEndsWhenAConnectionIsIdle(t *testing.T) {
 	t.Parallel()
 	h := hold(testkit.OpenPebble(t))
 	at := start(t, h, limited(2, 2))
-	keptOut := at.server.listener.keptOut
+	acceptWait := at.server.listener.acceptWait
 	first, second := at.dial(t, here), at.dial(t, here)
 	first.send("/bench/saga")
 	second.send("/bench/saga")
@@ -222,7 +222,7 @@ func TestServer_KeptOutEndsWhenAConnectionIsIdle(t *testing.T) {
 		status, _ := at.dial(t, here).get("/bench/saga?steps=0")
 		return status == http.StatusServiceUnavailable
 	}, patience, poll)
-	require.Eventually(t, func() bool { return keptOut() > 0 }, patience, poll)
+	require.Eventually(t, func() bool { return acceptWait() > 0 }, patience, poll)
 	close(h.release)
 	for _, c := range []*client{first, second} {
 		response, err := http.ReadResponse(c.from, nil)
@@ -231,9 +231,9 @@ func TestServer_KeptOutEndsWhenAConnectionIsIdle(t *testing.T) {
 		require.NoError(t, err)
 	}
 	time.Sleep(4 * minIdle)
-	total := keptOut()
+	total := acceptWait()
 	time.Sleep(10 * minIdle)
-	require.Equal(t, total, keptOut(), "both are idle")
+	require.Equal(t, total, acceptWait(), "both are idle")
 	at.eventually("/bench/saga", http.StatusOK)
-	require.Equal(t, total, keptOut())
+	require.Equal(t, total, acceptWait())
 }

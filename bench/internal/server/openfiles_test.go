@@ -16,7 +16,7 @@ type connected int
 
 func (c connected) Connections() (int, time.Duration) { return int(c), 0 }
 
-func TestWithinFiles_LowersTheConnections(t *testing.T) {
+func TestFitOpenFiles_LowersTheConnections(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		files, ofStore, conns, branchConns int
@@ -47,7 +47,7 @@ func TestWithinFiles_LowersTheConnections(t *testing.T) {
 				st = connected(tt.ofStore)
 			}
 			log := &testkit.Log{}
-			got, branches, err := cfg.withinFiles(tt.files, st, slog.New(slog.NewTextHandler(log, nil)))
+			got, branches, err := cfg.fitOpenFiles(tt.files, st, slog.New(slog.NewTextHandler(log, nil)))
 			if tt.wantConns == 0 {
 				require.ErrorIs(t, err, store.ErrInvalid)
 				require.ErrorContains(t, err, tt.says)
