@@ -66,7 +66,7 @@ func (c Config) WithStep(step, warmup time.Duration) Config {
 }
 
 // Open makes an open-loop measurement: requests are due at the rate, per second.
-type Open func(ctx context.Context, rate float64, length time.Duration) (result.Measured, error)
+type Open func(ctx context.Context, rate float64, length time.Duration) (result.Step, error)
 
 // ladder has the rates of the curve of latencies, as shares of the guess. The edge is
 // searched for from lowestShare to highestShare of it.
@@ -77,7 +77,7 @@ const lowestShare, highestShare = 0.01, 10
 // Search measures around the highest rate that keeps the service level, which is
 // guessed to be near guess, per second. It returns all its measurements, judged, in
 // the order in which they were made; also with an error, which is that of open.
-func Search(ctx context.Context, cfg Config, guess float64, open Open) ([]result.Measured, error) {
+func Search(ctx context.Context, cfg Config, guess float64, open Open) ([]result.Step, error) {
 	lowest := max(guess*lowestShare, samples(cfg.SLO, result.SamplesBeyond)/cfg.LongStep.Seconds())
 	s := &search{ctx: ctx, cfg: cfg, open: open, edge: newBelief(lowest, max(guess, lowest)*highestShare)}
 	return s.steps, s.run(guess)
@@ -93,7 +93,7 @@ type search struct {
 	cfg   Config
 	open  Open
 	edge  *belief
-	steps []result.Measured
+	steps []result.Step
 }
 
 func (s *search) run(guess float64) error {
@@ -131,16 +131,16 @@ func (s *search) measure(rate float64) (kept bool, err error) {
 		if m.Load.Requests > 0 {
 			Judge(&m, s.cfg.SLO)
 			if !m.Validity.Valid && try == lateTries {
-				m.Kept = new(bool)
+				m.MeetsSLO = new(bool)
 			}
 			s.steps = append(s.steps, m)
 		}
 		switch {
 		case err != nil:
 			return false, err
-		case m.Kept != nil:
-			s.edge.learn(rate, *m.Kept)
-			return *m.Kept, nil
+		case m.MeetsSLO != nil:
+			s.edge.learn(rate, *m.MeetsSLO)
+			return *m.MeetsSLO, nil
 		case m.Validity.Valid:
 			return false, fmt.Errorf("at %s/s the service level cannot be judged: %s", format.Number(rate), m.Why)
 		}

@@ -22,18 +22,18 @@ type queue struct {
 }
 
 // open is an open loop with Poisson arrivals on the queue.
-func (q *queue) open(_ context.Context, rate float64, length time.Duration) (result.Measured, error) {
+func (q *queue) open(_ context.Context, rate float64, length time.Duration) (result.Step, error) {
 	q.steps++
 	q.seed++
 	latencies := result.NewHistogram()
 	served := q.Simulate(rate, length, q.seed)
 	for _, s := range served {
 		if err := latencies.RecordValue(s.Latency().Microseconds()); err != nil {
-			return result.Measured{}, err
+			return result.Step{}, err
 		}
 	}
 	took := max(length, served[len(served)-1].Answered)
-	return result.Measured{
+	return result.Step{
 		Measurement: result.Measurement{
 			LatencyMS: result.LatencyOf(latencies),
 			Load: result.Load{
@@ -103,7 +103,7 @@ func TestSearch_ComesBackFromBadMoments(t *testing.T) {
 	for seed := range uint64(trials) {
 		noise := rand.New(rand.NewPCG(seed, 1))
 		cfg := Default()
-		steps, err := Search(t.Context(), cfg, 5000, func(_ context.Context, rate float64, length time.Duration) (result.Measured, error) {
+		steps, err := Search(t.Context(), cfg, 5000, func(_ context.Context, rate float64, length time.Duration) (result.Step, error) {
 			require.GreaterOrEqual(t, length, cfg.Step)
 			ms := 20 * math.Pow(rate/known, 4) * (1 + 0.1*noise.NormFloat64())
 			if noise.Float64() < 0.2 {
@@ -138,7 +138,7 @@ func TestSearch_UnsteadyMachineWidensTheInterval(t *testing.T) {
 		inside := 0
 		for seed := range uint64(trials) {
 			noise := rand.New(rand.NewPCG(seed, 2))
-			steps, err := Search(t.Context(), Default(), 5000, func(_ context.Context, rate float64, _ time.Duration) (result.Measured, error) {
+			steps, err := Search(t.Context(), Default(), 5000, func(_ context.Context, rate float64, _ time.Duration) (result.Step, error) {
 				edge := known * math.Exp(unsteady*noise.NormFloat64())
 				return step(rate, 20*math.Pow(rate/edge, 4)), nil
 			})
@@ -160,7 +160,7 @@ func TestSearch_EndsWithItsTime(t *testing.T) {
 	t.Parallel()
 	cfg := Default()
 	cfg.Budget = 0
-	steps, err := Search(t.Context(), cfg, 5000, func(_ context.Context, rate float64, _ time.Duration) (result.Measured, error) {
+	steps, err := Search(t.Context(), cfg, 5000, func(_ context.Context, rate float64, _ time.Duration) (result.Step, error) {
 		return step(rate, rate/100), nil
 	})
 	require.NoError(t, err)
@@ -174,9 +174,9 @@ func TestSearch_ErrorKeepsWhatWasMeasured(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("server gone")
 	n := 0
-	steps, err := Search(t.Context(), Default(), 5000, func(_ context.Context, rate float64, _ time.Duration) (result.Measured, error) {
+	steps, err := Search(t.Context(), Default(), 5000, func(_ context.Context, rate float64, _ time.Duration) (result.Step, error) {
 		if n++; n == 4 {
-			return result.Measured{}, broken
+			return result.Step{}, broken
 		}
 		return step(rate, 1), nil
 	})
@@ -186,7 +186,7 @@ func TestSearch_ErrorKeepsWhatWasMeasured(t *testing.T) {
 
 func TestSearch_TooFewRequestsToTell(t *testing.T) {
 	t.Parallel()
-	_, err := Search(t.Context(), Default(), 10, func(_ context.Context, rate float64, length time.Duration) (result.Measured, error) {
+	_, err := Search(t.Context(), Default(), 10, func(_ context.Context, rate float64, length time.Duration) (result.Step, error) {
 		require.GreaterOrEqual(t, rate*length.Seconds(), 999.0, "enough for a p99")
 		m := step(rate, 1)
 		m.Load.Requests, m.LatencyMS.P99 = 700, nil // the others were errors
@@ -199,7 +199,7 @@ func TestSearch_LateGeneratorIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	late := result.Validity{Warnings: []string{"late load generator"}}
 	n := 0
-	steps, err := Search(t.Context(), Default(), 1000, func(_ context.Context, rate float64, _ time.Duration) (result.Measured, error) {
+	steps, err := Search(t.Context(), Default(), 1000, func(_ context.Context, rate float64, _ time.Duration) (result.Step, error) {
 		m := step(rate, 1)
 		if n++; n == 2 || rate > 600 {
 			m.Validity = late
@@ -207,16 +207,16 @@ func TestSearch_LateGeneratorIsTriedAgain(t *testing.T) {
 		return m, nil
 	})
 	require.NoError(t, err)
-	require.Nil(t, steps[1].Kept)
+	require.Nil(t, steps[1].MeetsSLO)
 	require.Equal(t, "late load generator", steps[1].Why)
-	require.True(t, *steps[2].Kept, "once was chance")
+	require.True(t, *steps[2].MeetsSLO, "once was chance")
 	edge := FindEdge(steps)
 	require.InEpsilon(t, 600, *edge.Rate, 0.1, "where it always is late is the edge")
 }
 
 // step is a measurement with this p99.
-func step(rate, ms float64) result.Measured {
-	return result.Measured{
+func step(rate, ms float64) result.Step {
+	return result.Step{
 		Measurement: result.Measurement{
 			Load:      result.Load{Mode: result.Open, OfferedPerS: &rate, AchievedPerS: rate, Requests: 100_000},
 			LatencyMS: result.Latency{P99: &ms},
@@ -228,15 +228,15 @@ func step(rate, ms float64) result.Measured {
 func TestJudge_SaysWhatBrokeTheServiceLevel(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		spoil func(*result.Measured)
+		spoil func(*result.Step)
 		why   string
 	}{
-		"kept":     {func(*result.Measured) {}, ""},
-		"at limit": {func(m *result.Measured) { *m.LatencyMS.P99 = 20 }, ""},
-		"slow":     {func(m *result.Measured) { *m.LatencyMS.P99 = 20.4 }, "p99 is 20.4 ms"},
-		"errors":   {func(m *result.Measured) { m.Load.Errors = 300 }, "errors: 0.3% of the requests"},
-		"overload": {func(m *result.Measured) { m.Load.AchievedPerS = 980 }, "overloaded: 980/s achieved of 1,000/s"},
-		"generator": {func(m *result.Measured) {
+		"kept":     {func(*result.Step) {}, ""},
+		"at limit": {func(m *result.Step) { *m.LatencyMS.P99 = 20 }, ""},
+		"slow":     {func(m *result.Step) { *m.LatencyMS.P99 = 20.4 }, "p99 is 20.4 ms"},
+		"errors":   {func(m *result.Step) { m.Load.Errors = 300 }, "errors: 0.3% of the requests"},
+		"overload": {func(m *result.Step) { m.Load.AchievedPerS = 980 }, "overloaded: 980/s achieved of 1,000/s"},
+		"generator": {func(m *result.Step) {
 			m.Validity = result.Validity{Warnings: []string{"late load generator"}}
 		}, "late load generator"},
 	} {
@@ -244,9 +244,9 @@ func TestJudge_SaysWhatBrokeTheServiceLevel(t *testing.T) {
 		c.spoil(&m)
 		Judge(&m, p99(20))
 		if !m.Validity.Valid {
-			require.Nil(t, m.Kept, name)
+			require.Nil(t, m.MeetsSLO, name)
 		} else {
-			require.Equal(t, c.why == "", *m.Kept, name)
+			require.Equal(t, c.why == "", *m.MeetsSLO, name)
 		}
 		require.Equal(t, c.why, m.Why, name)
 	}
@@ -299,11 +299,11 @@ func TestFindEdge(t *testing.T) {
 		"never kept":     {broken: []float64{100, 200}, unknown: true, noLow: true},
 		"not judged":     {unknown: true, noLow: true, noHigh: true},
 	} {
-		var steps []result.Measured
+		var steps []result.Step
 		add := func(rates []float64, kept bool) {
 			for _, rate := range rates {
 				m := step(rate, 1)
-				m.Kept = &kept
+				m.MeetsSLO = &kept
 				steps = append(steps, m)
 			}
 		}
@@ -323,7 +323,7 @@ func TestFindEdge(t *testing.T) {
 			require.Less(t, *edge.High / *edge.Low, c.widest, name)
 		}
 	}
-	require.Equal(t, Edge{High: value(100)}, FindEdge([]result.Measured{func() result.Measured {
+	require.Equal(t, Edge{High: value(100)}, FindEdge([]result.Step{func() result.Step {
 		m := step(100, 50)
 		Judge(&m, p99(20))
 		return m
@@ -336,7 +336,7 @@ func TestFindLimit_NamesWhatIsFull(t *testing.T) {
 	machine := Machine{Cores: 4, Shared: true, Flushers: 2}
 	quiet := result.Resources{
 		LoadCores: value(0.5), AppCores: value(1), StoreCores: value(0.5), HostBusy: value(0.5),
-		BusiestCore: value(0.65), StoreCallsBusy: value(1), StoreLockWaits: value(0), StoreFsyncsPerS: value(400),
+		BusiestCore: value(0.65), StoreCallsInFlight: value(1), StoreLockWaits: value(0), StoreFsyncsPerS: value(400),
 	}
 	for name, c := range map[string]struct {
 		spoil              func(*result.Resources)
@@ -349,20 +349,20 @@ func TestFindLimit_NamesWhatIsFull(t *testing.T) {
 		"all cores alike":   {func(r *result.Resources) { r.HostBusy, r.BusiestCore = value(0.8), value(0.88) }, "CPU of the machine", "its cores are 80% busy (in cores: load 0.50, app 1.00, store 0.50), on average; nothing is nearer"},
 		"network":           {func(r *result.Resources) { r.NetworkShare = value(0.93) }, "network", "93% full"},
 		"locks":             {func(r *result.Resources) { r.StoreLockWaits = value(1.8) }, "row locks", "wait for them 90% of the time"},
-		"fsyncs":            {func(r *result.Resources) { r.StoreCallsBusy = value(1.95) }, "writes to the store", "98% of the time as many batches are under way as may be, with 400 fsyncs/s"},
+		"fsyncs":            {func(r *result.Resources) { r.StoreCallsInFlight = value(1.95) }, "writes to the store", "98% of the time as many batches are under way as may be, with 400 fsyncs/s"},
 		"connections": {func(r *result.Resources) {
-			r.StoreCallsBusy, r.StoreConnWaits, r.StoreConns = value(1.95), value(0.95), value(1)
+			r.StoreCallsInFlight, r.StoreConnWaits, r.StoreConns = value(1.95), value(0.95), value(1)
 		}, "connections to the store", "the 1 that the app may have are in use 100% of the time, and of 1.9 batches under way 0.9 wait for one"},
 		"enough connections": {func(r *result.Resources) {
-			r.StoreCallsBusy, r.StoreConnWaits, r.StoreConns = value(1.95), value(0.01), value(2)
+			r.StoreCallsInFlight, r.StoreConnWaits, r.StoreConns = value(1.95), value(0.01), value(2)
 		}, "writes to the store", "98% of the time"},
-		"kept out":             {func(r *result.Resources) { r.AppKeptOut = value(1.7) }, "connections to the app", "all that it accepts are in use, and clients are turned away 100% of the time"},
+		"kept out":             {func(r *result.Resources) { r.AppAcceptWait = value(1.7) }, "connections to the app", "all that it accepts are in use, and clients are turned away 100% of the time"},
 		"connections refused":  {func(r *result.Resources) { r.HostBusy, r.StoreServerConns = value(0.97), value(1) }, "connections of the store's server", "100% of those that it allows are open, and it refuses more: 20 requests failed"},
 		"room for connections": {func(r *result.Resources) { r.StoreServerConns = value(0.9) }, "", "most used: one core of the machine"},
 		"nothing":              {func(*result.Resources) {}, "", "nothing was near its limit (most used: one core of the machine, 65%)"},
 		"nothing known":        {func(r *result.Resources) { *r = result.Resources{} }, "", "nothing that could be the limit was measured"},
 	} {
-		var steps []result.Measured
+		var steps []result.Step
 		for _, rate := range []float64{100, 200, 300, 400} {
 			m := step(rate, 1)
 			if rate == 200 { // next to the edge
@@ -393,7 +393,7 @@ func TestFindLimit_OfAppHostsElsewhere(t *testing.T) {
 	} {
 		m := step(200, 1)
 		m.Resources = c.used
-		limit := FindLimit([]result.Measured{m}, value(200), Machine{Cores: 4})
+		limit := FindLimit([]result.Step{m}, value(200), Machine{Cores: 4})
 		require.Equal(t, c.resource, limit.Resource, name)
 		require.Contains(t, limit.Evidence, c.evidence, name)
 	}

@@ -105,13 +105,13 @@ func (b *belief) width() float64 { return b.quantile(0.975)/b.quantile(0.025) - 
 
 // FindEdge tells the edge from judged measurements. Those that are not judged are
 // left out.
-func FindEdge(steps []result.Measured) (e Edge) {
+func FindEdge(steps []result.Step) (e Edge) {
 	lowest, highest := math.Inf(1), 0.0
 	anyKept, anyBroken := false, false
 	for _, m := range steps {
-		if m.Kept != nil {
+		if m.MeetsSLO != nil {
 			lowest, highest = min(lowest, *m.Load.OfferedPerS), max(highest, *m.Load.OfferedPerS)
-			anyKept, anyBroken = anyKept || *m.Kept, anyBroken || !*m.Kept
+			anyKept, anyBroken = anyKept || *m.MeetsSLO, anyBroken || !*m.MeetsSLO
 		}
 	}
 	if !anyKept {
@@ -122,8 +122,8 @@ func FindEdge(steps []result.Measured) (e Edge) {
 	}
 	b := newBelief(lowest, highest)
 	for _, m := range steps {
-		if m.Kept != nil {
-			b.learn(*m.Load.OfferedPerS, *m.Kept)
+		if m.MeetsSLO != nil {
+			b.learn(*m.Load.OfferedPerS, *m.MeetsSLO)
 		}
 	}
 	round := func(q float64) *float64 { x := digits(b.quantile(q)); return &x }

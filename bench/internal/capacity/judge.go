@@ -13,13 +13,13 @@ import (
 
 // Judge says in m whether it kept the service level, and why not. It leaves open
 // what cannot be told: of too few requests, or when the measurement is not valid.
-func Judge(m *result.Measured, slo result.SLO) {
-	kept := func(is bool, why string, args ...any) { m.Kept, m.Why = &is, fmt.Sprintf(why, args...) }
+func Judge(m *result.Step, slo result.SLO) {
+	kept := func(is bool, why string, args ...any) { m.MeetsSLO, m.Why = &is, fmt.Sprintf(why, args...) }
 	l := m.Load
 	share := float64(l.Errors) / float64(l.Requests)
 	switch {
 	case !m.Validity.Valid:
-		m.Kept, m.Why = nil, strings.Join(m.Validity.Warnings, "; ")
+		m.MeetsSLO, m.Why = nil, strings.Join(m.Validity.Warnings, "; ")
 		return
 	case share > slo.Errors:
 		kept(false, "errors: %.3g%% of the requests", 100*share)
@@ -31,7 +31,7 @@ func Judge(m *result.Measured, slo result.SLO) {
 	for _, goal := range slo.Latencies {
 		switch ms := m.LatencyMS.At(goal.Percentile); {
 		case ms == nil:
-			m.Kept, m.Why = nil, fmt.Sprintf("%d requests are too few for %s", l.Requests, goal.Name())
+			m.MeetsSLO, m.Why = nil, fmt.Sprintf("%d requests are too few for %s", l.Requests, goal.Name())
 			return
 		case *ms > goal.MS:
 			kept(false, "%s is %s ms", goal.Name(), format.Number(*ms))

@@ -37,7 +37,7 @@ type candidate struct {
 }
 
 // FindLimit names what limits the rate, from the measurements next to the edge.
-func FindLimit(steps []result.Measured, rate *float64, machine Machine) result.Limit {
+func FindLimit(steps []result.Step, rate *float64, machine Machine) result.Limit {
 	at := nextTo(steps, rate)
 	if len(at) == 0 {
 		return result.Limit{Evidence: "nothing was measured at the edge"}
@@ -57,7 +57,7 @@ func FindLimit(steps []result.Measured, rate *float64, machine Machine) result.L
 	}
 	full := []candidate{
 		serverConnections(r, at), // what it refuses it does not do, whatever else is busy
-		{"connections to the app", r.AppKeptOut, "all that it accepts are in use, and clients are turned away %s of the time"},
+		{"connections to the app", r.AppAcceptWait, "all that it accepts are in use, and clients are turned away %s of the time"},
 		store,
 		app,
 		{"network", r.NetworkShare, "the slowest link in use is %s full"},
@@ -78,7 +78,7 @@ func FindLimit(steps []result.Measured, rate *float64, machine Machine) result.L
 			most = c
 		}
 	}
-	calls := candidate{"writes to the store", share(r.StoreCallsBusy, machine.Flushers), "%s of the time as many batches are under way as may be" + fsyncs(r)}
+	calls := candidate{"writes to the store", share(r.StoreCallsInFlight, machine.Flushers), "%s of the time as many batches are under way as may be" + fsyncs(r)}
 	for _, c := range []candidate{storeConnections(r), calls} { // what waits for a connection is under way, too
 		if c.share != nil && *c.share >= fullCallsShare {
 			return c.limit()
@@ -110,13 +110,13 @@ func storeConnections(r result.Resources) candidate {
 	c := candidate{resource: "connections to the store", share: r.ConnsInUse()}
 	if c.share != nil {
 		c.evidence = fmt.Sprintf("the %.0f that the app may have are in use %%s of the time, and of %.1f batches under way %.1f wait for one",
-			*r.StoreConns, *r.StoreCallsBusy, *r.StoreConnWaits)
+			*r.StoreConns, *r.StoreCallsInFlight, *r.StoreConnWaits)
 	}
 	return c
 }
 
 // serverConnections are those that the store's server allows.
-func serverConnections(r result.Resources, at []result.Measured) candidate {
+func serverConnections(r result.Resources, at []result.Step) candidate {
 	failed := int64(0)
 	for _, m := range at {
 		failed += m.Load.Errors
@@ -174,7 +174,7 @@ func fsyncs(r result.Resources) string {
 
 // nextTo are the measurements within nearShare of the rate; if there is none, the one
 // that is nearest, and without a rate, the lowest.
-func nextTo(steps []result.Measured, rate *float64) (at []result.Measured) {
+func nextTo(steps []result.Step, rate *float64) (at []result.Step) {
 	if len(steps) == 0 {
 		return nil
 	}
@@ -182,8 +182,8 @@ func nextTo(steps []result.Measured, rate *float64) (at []result.Measured) {
 	if rate != nil {
 		goal = *rate
 	}
-	off := func(m result.Measured) float64 { return math.Abs(*m.Load.OfferedPerS - goal) }
-	nearest := slices.MinFunc(steps, func(a, b result.Measured) int { return cmp.Compare(off(a), off(b)) })
+	off := func(m result.Step) float64 { return math.Abs(*m.Load.OfferedPerS - goal) }
+	nearest := slices.MinFunc(steps, func(a, b result.Step) int { return cmp.Compare(off(a), off(b)) })
 	for _, m := range steps {
 		if off(m) <= max(nearShare*goal, off(nearest)) {
 			at = append(at, m)
@@ -193,7 +193,7 @@ func nextTo(steps []result.Measured, rate *float64) (at []result.Measured) {
 }
 
 // average of what was used; what one of them lacks is nil.
-func average(at []result.Measured) result.Resources {
+func average(at []result.Step) result.Resources {
 	mean := func(of func(result.Resources) *float64) *float64 {
 		sum := 0.0
 		for _, m := range at {
@@ -215,9 +215,9 @@ func average(at []result.Measured) result.Resources {
 		HostBusy:        mean(func(r R) *float64 { return r.HostBusy }),
 		BusiestCore:     mean(func(r R) *float64 { return r.BusiestCore }),
 		StoreFsyncsPerS: mean(func(r R) *float64 { return r.StoreFsyncsPerS }),
-		StoreCallsBusy:  mean(func(r R) *float64 { return r.StoreCallsBusy }),
+		StoreCallsInFlight:  mean(func(r R) *float64 { return r.StoreCallsInFlight }),
 		StoreLockWaits:  mean(func(r R) *float64 { return r.StoreLockWaits }),
-		AppKeptOut:      mean(R.KeptOut),
+		AppAcceptWait:      mean(R.KeptOut),
 		StoreConns:      mean(func(r R) *float64 { return r.StoreConns }),
 		StoreConnWaits:  mean(func(r R) *float64 { return r.StoreConnWaits }),
 		NetworkShare:    mean(func(r R) *float64 { return r.NetworkShare }),

@@ -143,7 +143,7 @@ type capacitySearch struct {
 }
 
 func (s *capacitySearch) run(ctx context.Context, measure trial.Measure) (err error) {
-	closed := func(ctx context.Context, n int, length time.Duration) (result.Measured, error) {
+	closed := func(ctx context.Context, n int, length time.Duration) (result.Step, error) {
 		shape := s.load
 		shape.InFlight, shape.Rate, shape.Duration, shape.Warmup = n, load.Profile{}, length, s.cfg.ScalingWarmup
 		m, err := measure(ctx, shape)
@@ -152,7 +152,7 @@ func (s *capacitySearch) run(ctx context.Context, measure trial.Measure) (err er
 		}
 		return m, err
 	}
-	open := func(ctx context.Context, rate float64, length time.Duration) (result.Measured, error) {
+	open := func(ctx context.Context, rate float64, length time.Duration) (result.Step, error) {
 		shape := s.load
 		shape.Rate, shape.Duration = load.Constant(rate), length
 		m, err := measure(ctx, shape)
@@ -166,14 +166,14 @@ func (s *capacitySearch) run(ctx context.Context, measure trial.Measure) (err er
 	if c.Scaling, err = capacity.Scaling(ctx, s.cfg.ScalingStep, closed); err != nil {
 		return err
 	}
-	best := slices.MaxFunc(c.Scaling, func(a, b result.Measured) int { return cmp.Compare(a.Load.AchievedPerS, b.Load.AchievedPerS) })
+	best := slices.MaxFunc(c.Scaling, func(a, b result.Step) int { return cmp.Compare(a.Load.AchievedPerS, b.Load.AchievedPerS) })
 	if c.Steps, err = capacity.Search(ctx, s.cfg, best.Load.AchievedPerS, open); err != nil {
 		return err
 	}
 	if edge := capacity.FindEdge(c.Steps); edge.Rate != nil {
 		middle, err := open(ctx, math.Round(middleShare**edge.Rate), s.cfg.Step)
 		if middle.Load.Requests > 0 {
-			c.Middle = &middle
+			c.Validation = &middle
 		}
 		if err != nil {
 			return err
@@ -182,7 +182,7 @@ func (s *capacitySearch) run(ctx context.Context, measure trial.Measure) (err er
 	s.status("the highest of the closed loops again")
 	again, err := closed(ctx, best.Load.InFlight, s.cfg.ScalingStep)
 	if again.Load.Requests > 0 {
-		c.Again = &again
+		c.Recheck = &again
 	}
 	return err
 }
@@ -195,14 +195,14 @@ const middleShare = 0.6
 // seen there.
 func foretell(summary *result.CapacitySummary) {
 	c := &summary.Capacity
-	if c.Middle == nil || !c.Middle.Validity.Valid {
+	if c.Validation == nil || !c.Validation.Validity.Valid {
 		return
 	}
-	lines, err := plan.Predict(c.Middle.Load.AchievedPerS, []result.Result{{Capacity: summary}})
+	lines, err := plan.Predict(c.Validation.Load.AchievedPerS, []result.Result{{Capacity: summary}})
 	if err != nil {
 		return // of measurements that carry no plan, which says so itself
 	}
-	r := c.Middle.Resources
+	r := c.Validation.Resources
 	for i, measured := range []*float64{r.LoadCores, r.AppCores, r.StoreCores, r.StoreFsyncsPerS} {
 		if l := lines[i]; l.Value != nil && measured != nil {
 			c.Predicted = append(c.Predicted, result.Predicted{What: l.What, Unit: l.Unit, Expected: *l.Value, Measured: *measured})
@@ -211,12 +211,12 @@ func foretell(summary *result.CapacitySummary) {
 }
 
 // verdict says in a few words how a rate went.
-func (s *capacitySearch) verdict(m result.Measured) string {
+func (s *capacitySearch) verdict(m result.Step) string {
 	capacity.Judge(&m, s.cfg.SLO)
 	switch {
-	case m.Kept == nil:
+	case m.MeetsSLO == nil:
 		return "not judged: " + m.Why
-	case !*m.Kept:
+	case !*m.MeetsSLO:
 		return m.Why
 	}
 	var latencies []string
@@ -229,7 +229,7 @@ func (s *capacitySearch) verdict(m result.Measured) string {
 // conclude draws from the measurements what they carry.
 func (s *capacitySearch) conclude(machine capacity.Machine) result.Capacity {
 	c := s.result
-	c.Steps, c.Scaling = append([]result.Measured{}, c.Steps...), append([]result.Measured{}, c.Scaling...) // never null
+	c.Steps, c.Scaling = append([]result.Step{}, c.Steps...), append([]result.Step{}, c.Scaling...) // never null
 	edge := capacity.FindEdge(c.Steps)
 	c.RatePerS, c.LowPerS, c.HighPerS = edge.Rate, edge.Low, edge.High
 	c.Limit = capacity.FindLimit(c.Steps, c.RatePerS, machine)

@@ -45,7 +45,7 @@ func TestCapacity_FindsARate(t *testing.T) {
 	require.Len(t, s.Capacity.Scaling, 10)
 	require.Equal(t, 512, s.Capacity.Scaling[9].Load.InFlight)
 	require.NotEmpty(t, s.Capacity.Steps)
-	require.NotNil(t, s.Capacity.Again)
+	require.NotNil(t, s.Capacity.Recheck)
 	require.Contains(t, got.stderr, "closed loops with 1 to 512 in flight")
 	require.Contains(t, got.stderr, "the result is in found")
 
@@ -55,7 +55,7 @@ func TestCapacity_FindsARate(t *testing.T) {
 	steps, err := filepath.Glob(filepath.Join(dir, "steps", "*", "*"))
 	require.NoError(t, err)
 	made := len(s.Capacity.Scaling) + len(s.Capacity.Steps) + 1 // Again
-	if s.Capacity.Middle != nil {
+	if s.Capacity.Validation != nil {
 		made++
 	}
 	require.Len(t, steps, made, "a histogram of each")

@@ -22,7 +22,7 @@ func TestRun_NamesConnectionsThatAreTooFew(t *testing.T) {
 	var s result.Summary
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
 	require.InDelta(t, 2, *s.Resources.StoreConns, 0)
-	require.InDelta(t, 4, *s.Resources.StoreCallsBusy, 1, "as many batches as may be")
+	require.InDelta(t, 4, *s.Resources.StoreCallsInFlight, 1, "as many batches as may be")
 	require.InDelta(t, 2, *s.Resources.StoreConnWaits, 1, "of which two have a connection")
 	require.Greater(t, *s.Resources.ConnsInUse(), 0.7)
 	require.Less(t, *s.Resources.StoreServerConns, 0.2)
@@ -53,7 +53,7 @@ func TestRun_NamesConnectionsThatTheAppAccepts(t *testing.T) {
 	var s result.Summary
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
 	require.Positive(t, s.Load.ErrorsByKind["http 503"])
-	require.NotNil(t, s.Resources.AppKeptOut, s.Validity.Warnings)
-	require.Positive(t, *s.Resources.AppKeptOut)
+	require.NotNil(t, s.Resources.AppAcceptWait, s.Validity.Warnings)
+	require.Positive(t, *s.Resources.AppAcceptWait)
 	require.NotContains(t, strings.Join(s.Validity.Warnings, "\n"), "not measured: the app's metrics")
 }

@@ -70,17 +70,17 @@ type progress struct {
 
 	mu   sync.Mutex // the bar is drawn by a goroutine of its own
 	last load.Progress
-	busy result.Moment // of the measured part; empty until there is one
+	busy result.Sample // of the measured part; empty until there is one
 }
 
-func (p *progress) current() (load.Progress, result.Moment) {
+func (p *progress) current() (load.Progress, result.Sample) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.last, p.busy
 }
 
 // moment takes what the app and the store did in the last second.
-func (p *progress) moment(m result.Moment) {
+func (p *progress) moment(m result.Sample) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.busy = m
@@ -108,7 +108,7 @@ func (p *progress) show(now load.Progress) {
 	p.mu.Lock()
 	p.last = now
 	if now.WarmingUp {
-		p.busy = result.Moment{} // of the measurement before, if there was one
+		p.busy = result.Sample{} // of the measurement before, if there was one
 	}
 	busy := p.busy
 	p.mu.Unlock()
@@ -132,7 +132,7 @@ func phase(p load.Progress) string {
 	return fmt.Sprintf("%-10s %3.0f s left", name, left.Seconds())
 }
 
-func state(p load.Progress, busy result.Moment) string {
+func state(p load.Progress, busy result.Sample) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%.0f sagas/s, p50 %.2f ms, p99 %.2f ms", p.PerS, ms(p.P50), ms(p.P99))
 	if p.Errors > 0 {

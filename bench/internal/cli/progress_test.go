@@ -24,9 +24,9 @@ func TestProgress_SaysHowARunStands(t *testing.T) {
 		}
 	}
 	p.show(at(1, true))
-	p.moment(result.Moment{AppCores: &half})
+	p.moment(result.Sample{AppCores: &half})
 	p.show(at(1, false)) // another phase is said at once
-	p.moment(result.Moment{AppCores: &half, StoreCores: &quarter})
+	p.moment(result.Sample{AppCores: &half, StoreCores: &quarter})
 	p.show(at(2, false)) // too soon
 	now := at(13, false)
 	now.Errors = 7

@@ -255,14 +255,14 @@ func (m merge) sum(of func(result.Summary) *float64) *float64 {
 }
 
 // timeline is the rate of all, second by second of the common time.
-func (m merge) timeline() (line []result.Moment) {
+func (m merge) timeline() (line []result.Sample) {
 	for at := m.common.from; !at.Add(time.Second).After(m.common.to); at = at.Add(time.Second) {
 		second, rate := window{at, at.Add(time.Second)}, 0.0
 		for _, h := range m.hosts {
 			rate += h.acknowledged(second)
 		}
 		rate = round(rate)
-		line = append(line, result.Moment{AtS: second.to.Sub(m.common.from).Seconds(), SagasPerS: &rate})
+		line = append(line, result.Sample{AtS: second.to.Sub(m.common.from).Seconds(), SagasPerS: &rate})
 	}
 	return line
 }

@@ -26,7 +26,7 @@ type evidence struct {
 // rate is the measurements at one offered rate.
 type rate struct {
 	rate float64 // achieved, the mean
-	runs []result.Measured
+	runs []result.Step
 }
 
 // sameRate is how far offered rates may be apart and count as repeats of one.
@@ -36,7 +36,7 @@ const sameRate = 1.01
 // follow, of results that differ by their number of app hosts at most.
 func gather(results []result.Result) (evidence, error) {
 	var e evidence
-	var runs []result.Measured
+	var runs []result.Step
 	for i, r := range results {
 		s := r.Envelope()
 		run, environment := s.Run, s.Environment
@@ -58,25 +58,25 @@ func gather(results []result.Result) (evidence, error) {
 			e.searched = append(e.searched, r.Capacity.Capacity.SLO)
 		}
 		e.ids = append(e.ids, run.ID)
-		runs = append(runs, r.Measured()...)
+		runs = append(runs, r.Steps()...)
 	}
-	runs = slices.DeleteFunc(runs, func(m result.Measured) bool {
+	runs = slices.DeleteFunc(runs, func(m result.Step) bool {
 		return !m.Validity.Valid || m.Load.OfferedPerS == nil || m.Load.AchievedPerS <= 0 || m.Load.Overloaded()
 	})
 	if len(runs) == 0 {
 		return evidence{}, fmt.Errorf("%w: nothing was measured in an open loop that the store could follow; bench capacity does", ErrNoPlan)
 	}
-	slices.SortStableFunc(runs, func(a, b result.Measured) int {
+	slices.SortStableFunc(runs, func(a, b result.Step) int {
 		return cmp.Compare(*a.Load.OfferedPerS, *b.Load.OfferedPerS)
 	})
 	for len(runs) > 0 {
-		n := slices.IndexFunc(runs, func(m result.Measured) bool {
+		n := slices.IndexFunc(runs, func(m result.Step) bool {
 			return *m.Load.OfferedPerS > sameRate**runs[0].Load.OfferedPerS
 		})
 		if n < 0 {
 			n = len(runs)
 		}
-		e.rates = append(e.rates, rate{mean(runs[:n], func(m result.Measured) *float64 { return &m.Load.AchievedPerS }), runs[:n]})
+		e.rates = append(e.rates, rate{mean(runs[:n], func(m result.Step) *float64 { return &m.Load.AchievedPerS }), runs[:n]})
 		runs = runs[n:]
 	}
 	return e, nil
@@ -86,11 +86,11 @@ func gather(results []result.Result) (evidence, error) {
 func appHosts(r result.Run) int { return max(1, r.AppHosts) }
 
 // mean of what was measured; NaN if nothing was.
-func mean(runs []result.Measured, of func(result.Measured) *float64) float64 {
+func mean(runs []result.Step, of func(result.Step) *float64) float64 {
 	return stats.Mean(known(runs, of))
 }
 
-func known(runs []result.Measured, of func(result.Measured) *float64) []float64 {
+func known(runs []result.Step, of func(result.Step) *float64) []float64 {
 	var xs []float64
 	for _, m := range runs {
 		if x := of(m); x != nil {
@@ -142,7 +142,7 @@ func (r rate) keeps(slo result.SLO) bool {
 	return 2*kept > len(r.runs)
 }
 
-func keeps(m result.Measured, slo result.SLO) bool {
+func keeps(m result.Step, slo result.SLO) bool {
 	if float64(m.Load.Errors) > slo.Errors*float64(m.Load.Requests) {
 		return false
 	}
@@ -176,14 +176,14 @@ func (e evidence) usable(r rate) (share *float64, why string) {
 		take(min(1, mean(r.runs, e.busy)), "the machine")
 	}
 	if e.oneCore() {
-		take(min(1, mean(r.runs, func(m result.Measured) *float64 { return m.Resources.StoreCores })), "the store's core")
+		take(min(1, mean(r.runs, func(m result.Step) *float64 { return m.Resources.StoreCores })), "the store's core")
 	}
 	return share, why
 }
 
 // busy is the share of the shared machine that load, app and store kept busy; all of
 // its use, where theirs was not measured.
-func (e evidence) busy(m result.Measured) *float64 {
+func (e evidence) busy(m result.Step) *float64 {
 	own, known := e.own(m)
 	if host := m.Resources.HostBusy; !known || host == nil || *host < own {
 		return host
@@ -192,7 +192,7 @@ func (e evidence) busy(m result.Measured) *float64 {
 }
 
 // own is what load, app and store used of the shared machine, as a share.
-func (e evidence) own(m result.Measured) (share float64, known bool) {
+func (e evidence) own(m result.Step) (share float64, known bool) {
 	r := m.Resources
 	if r.LoadCores == nil || r.AppCores == nil || r.StoreCores == nil && !e.embedded() || e.cores < 1 {
 		return 0, false
@@ -207,7 +207,7 @@ func (e evidence) own(m result.Measured) (share float64, known bool) {
 // others is how much of the shared machine somebody else kept busy at a rate, as a
 // share; 0 where that was not measured.
 func (e evidence) others(r rate) float64 {
-	return max(0, mean(r.runs, func(m result.Measured) *float64 {
+	return max(0, mean(r.runs, func(m result.Step) *float64 {
 		x := 0.0
 		if own, known := e.own(m); known && m.Resources.HostBusy != nil {
 			x = *m.Resources.HostBusy - own

@@ -21,16 +21,16 @@ type figure struct {
 }
 
 // The figures of a measurement.
-func appCPU(m result.Measured) *float64   { return m.CostPerSaga.AppCPUUS }
-func storeCPU(m result.Measured) *float64 { return m.CostPerSaga.StoreCPUUS }
-func loadCPU(m result.Measured) *float64  { return m.CostPerSaga.LoadCPUUS }
-func bytesIn(m result.Measured) *float64  { return m.CostPerSaga.StoreBytesIn }
-func bytesOut(m result.Measured) *float64 { return m.CostPerSaga.StoreBytesOut }
-func fsyncs(m result.Measured) *float64   { return m.CostPerSaga.StoreFsyncs }
-func latency(m result.Measured) *float64  { return m.LatencyMS.Mean }
+func appCPU(m result.Step) *float64   { return m.CostPerSaga.AppCPUUS }
+func storeCPU(m result.Step) *float64 { return m.CostPerSaga.StoreCPUUS }
+func loadCPU(m result.Step) *float64  { return m.CostPerSaga.LoadCPUUS }
+func bytesIn(m result.Step) *float64  { return m.CostPerSaga.StoreBytesIn }
+func bytesOut(m result.Step) *float64 { return m.CostPerSaga.StoreBytesOut }
+func fsyncs(m result.Step) *float64   { return m.CostPerSaga.StoreFsyncs }
+func latency(m result.Step) *float64  { return m.LatencyMS.Mean }
 
 // memory leaves out what says that sagas gave memory back: a server did, of its own.
-func memory(m result.Measured) *float64 {
+func memory(m result.Step) *float64 {
 	if x := m.CostPerSaga.StoreMemoryBytes; x != nil && *x > 0 {
 		return x
 	}
@@ -45,7 +45,7 @@ type place struct {
 
 // at is a figure at a rate, on a straight line between the measured rates next to it;
 // outside of them it is that of the nearest.
-func (e evidence) at(perS float64, name, unit string, of func(result.Measured) *float64) figure {
+func (e evidence) at(perS float64, name, unit string, of func(result.Step) *float64) figure {
 	var places []place
 	for _, r := range e.rates {
 		if xs := known(r.runs, of); len(xs) > 0 {

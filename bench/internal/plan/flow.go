@@ -87,7 +87,7 @@ func (s sizing) memoryEach(nodes group, held []Line) []Line {
 
 // flows are what passes each second at the peak.
 func (s sizing) flows(each float64) []Line {
-	line := func(what, unit, name, per string, of func(result.Measured) *float64) Line {
+	line := func(what, unit, name, per string, of func(result.Step) *float64) Line {
 		f := s.e.at(each, name, per, of)
 		l := Line{What: what, Unit: unit, Basis: f.basis, Extrapolated: s.beyond(each)}
 		l.Value, l.Low, l.High = f.times(s.peak)

@@ -17,7 +17,7 @@ type Law struct {
 	Points []usl.Point `json:"points"`
 	Fit    usl.Fit     `json:"fit"`
 
-	measured []result.Measured // at that rate, as Points
+	measured []result.Step // at that rate, as Points
 }
 
 // leastNumbers of app hosts make a line.

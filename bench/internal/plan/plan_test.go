@@ -20,8 +20,8 @@ var promise = result.SLO{Latencies: []result.LatencyGoal{{Percentile: 99, MS: 20
 
 // step is a measurement at an offered rate, on a machine that is 90% busy at 8,000/s.
 // off is how far its costs are off.
-func step(perS, appUS, storeUS, p99, off float64) result.Measured {
-	return result.Measured{
+func step(perS, appUS, storeUS, p99, off float64) result.Step {
+	return result.Step{
 		Measurement: result.Measurement{
 			Load:      result.Load{Mode: result.Open, InFlight: 1000, OfferedPerS: ptr(perS), AchievedPerS: perS, Requests: int64(10 * perS)},
 			LatencyMS: result.Latency{P50: ptr(p99 / 3), P99: ptr(p99), Mean: ptr(p99 / 2)},

@@ -21,7 +21,7 @@ func Predict(perS float64, results []result.Result) ([]Line, error) {
 	for _, x := range []struct {
 		what, unit, name, per string
 		factor                float64
-		of                    func(result.Measured) *float64
+		of                    func(result.Step) *float64
 	}{
 		{"load CPU", "cores", "load CPU per saga", " µs", 1e-6, loadCPU},
 		{"app CPU", "cores", "app CPU per saga", " µs", 1e-6, appCPU},

@@ -120,7 +120,7 @@ const unknownUse = "how busy it may be is not known: no processor was measured w
 // machines are as many as keep a processor of each no busier than one was measured to
 // be while it kept the promise; if one is not enough, no fewer than several. So many
 // had the measured rates together.
-func (s sizing) machines(what, unit, name string, cost func(result.Measured) *float64, together int, cores float64, several int) group {
+func (s sizing) machines(what, unit, name string, cost func(result.Step) *float64, together int, cores float64, several int) group {
 	g := group{name: what, each: s.peak}
 	l := Line{What: what, Unit: unit}
 	f := s.e.at(s.peak, name, " µs", cost)
@@ -164,7 +164,7 @@ func (s sizing) machines(what, unit, name string, cost func(result.Measured) *fl
 
 // count is the least number of machines that carry the peak at a cost that is factor
 // times the measured one; so many together have a capacity, in µs of CPU a second.
-func (s sizing) count(cost func(result.Measured) *float64, factor float64, together int, capacity float64) int {
+func (s sizing) count(cost func(result.Step) *float64, factor float64, together int, capacity float64) int {
 	highest := 0.0
 	for _, r := range s.e.rates {
 		for _, x := range known(r.runs, cost) {
@@ -180,7 +180,7 @@ func (s sizing) count(cost func(result.Measured) *float64, factor float64, toget
 }
 
 // cpu is the cores that all of the peak keeps busy, where each machine has a rate.
-func (s sizing) cpu(what, name string, cost func(result.Measured) *float64, each float64) Line {
+func (s sizing) cpu(what, name string, cost func(result.Step) *float64, each float64) Line {
 	f := s.e.at(each, name, " µs", cost)
 	l := Line{What: what, Unit: "cores busy", Basis: f.basis, Extrapolated: s.beyond(each)}
 	l.Value, l.Low, l.High = f.times(s.peak / perCore)

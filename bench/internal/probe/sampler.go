@@ -22,7 +22,7 @@ type Config struct {
 	Store Server
 
 	Every time.Duration       // of the timeline; 0: none
-	Watch func(result.Moment) // told of each of its moments; may be nil, and must return quickly
+	Watch func(result.Sample) // told of each of its moments; may be nil, and must return quickly
 
 	Timeout time.Duration // for one look at a server; 0: that of Default
 }
@@ -39,7 +39,7 @@ type Sampler struct {
 	store storeServer // nil: there is none
 
 	before, after snapshot
-	moments       []result.Moment
+	moments       []result.Sample
 	stop          context.CancelFunc
 	timeline      sync.WaitGroup
 }

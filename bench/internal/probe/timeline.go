@@ -30,7 +30,7 @@ func (s *Sampler) watch(ctx context.Context) {
 			return // half a look is none
 		}
 		elapsed := now.at.Sub(last.at).Seconds()
-		m := result.Moment{
+		m := result.Sample{
 			AtS:            now.at.Sub(s.before.at).Seconds(),
 			LoadCores:      cores(last.load, now.load, elapsed),
 			AppCores:       cores(last.app, now.app, elapsed),

@@ -43,7 +43,7 @@ type Usage struct {
 	HostBusy, BusiestCore, HostSteal *float64
 
 	GCPause  time.Duration   // of this process
-	Timeline []result.Moment // by the time since Begin; what was done meanwhile is left to fill in
+	Timeline []result.Sample // by the time since Begin; what was done meanwhile is left to fill in
 	Failures []string        // what could not be measured, and why
 
 	appCores     *float64 // that the app servers may use
@@ -168,9 +168,9 @@ func (u Usage) Evidence() validity.Evidence {
 			HostSteal:       u.HostSteal,
 			StoreFsyncsPerS: perSecond(u.StoreFsyncs),
 
-			StoreCallsBusy:   perSecond(u.StoreCallTime),
+			StoreCallsInFlight:   perSecond(u.StoreCallTime),
 			StoreLockWaits:   perSecond(u.StoreLockTime),
-			AppKeptOut:       perSecond(u.AppKeptOut),
+			AppAcceptWait:       perSecond(u.AppKeptOut),
 			StoreConns:       u.storeConns,
 			StoreConnWaits:   perSecond(u.StoreConnTime),
 			StoreServerConns: u.serverConns,

@@ -114,7 +114,7 @@ type besideItem struct {
 }
 
 // atEdge makes an item of what a measurement knows.
-func atEdge(name string, of func(result.Measured) string) besideItem {
+func atEdge(name string, of func(result.Step) string) besideItem {
 	return besideItem{name, func(r result.Result) string {
 		if m := r.Edge(); m != nil {
 			return of(*m)
@@ -150,7 +150,7 @@ func (b beside) figures() *document.Part {
 			}
 			return ""
 		}},
-		atEdge("errors", func(m result.Measured) string { return format.Count(m.Load.Errors) }),
+		atEdge("errors", func(m result.Step) string { return format.Count(m.Load.Errors) }),
 		{"valid", func(r result.Result) string {
 			if r.Envelope().Validity.Valid {
 				return "yes"
@@ -163,7 +163,7 @@ func (b beside) figures() *document.Part {
 func (b beside) latency() *document.Part {
 	var items []besideItem
 	for _, p := range result.LatencyFields {
-		items = append(items, atEdge(p.Label, func(m result.Measured) string {
+		items = append(items, atEdge(p.Label, func(m result.Step) string {
 			if m.Load.Overloaded() {
 				return format.Unknown // no latency holds at that rate
 			}
@@ -197,7 +197,7 @@ func (b beside) percentiles() *document.Part {
 func (b beside) costs() *document.Part {
 	var items []besideItem
 	for _, f := range result.CostFields {
-		items = append(items, atEdge(f.Label, func(m result.Measured) string { return f.Text(m.CostPerSaga) }))
+		items = append(items, atEdge(f.Label, func(m result.Step) string { return f.Text(m.CostPerSaga) }))
 	}
 	return filled("Cost per saga", b.table(items))
 }
@@ -217,7 +217,7 @@ func (b beside) resources() *document.Part {
 	var items []besideItem
 	for _, f := range result.ResourceFields {
 		if f.Label != "" {
-			items = append(items, atEdge(f.Label, func(m result.Measured) string { return f.Text(m.Resources) }))
+			items = append(items, atEdge(f.Label, func(m result.Step) string { return f.Text(m.Resources) }))
 		}
 	}
 	return filled("Resources used", b.table(items))

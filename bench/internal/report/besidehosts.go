@@ -51,7 +51,7 @@ func (b beside) scaling() *document.Part {
 		return nil
 	}
 	var points []usl.Point
-	var measured []result.Measured
+	var measured []result.Step
 	for _, t := range all {
 		points = append(points, usl.Point{N: float64(t.n), X: t.rate})
 		measured = append(measured, *t.of.Edge())

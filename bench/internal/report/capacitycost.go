@@ -16,7 +16,7 @@ const apart = 0.1
 
 // samples are a measurement each for some rates that the system could follow, the
 // highest included. Of a rate that was measured more than once it is the last.
-func (c search) samples() (names []string, chosen []result.Measured) {
+func (c search) samples() (names []string, chosen []result.Step) {
 	for _, m := range slices.Backward(c.ByRate()) {
 		if m.Load.Overloaded() || !m.Validity.Valid {
 			continue
@@ -75,7 +75,7 @@ func (c search) resourcesPart() *document.Part {
 		table.Rows = append(table.Rows, document.Row{Name: name})
 	}
 	for _, f := range result.ResourceFields {
-		used := slices.ContainsFunc(chosen, func(m result.Measured) bool { x := f.Of(m.Resources); return x != nil && *x > 0 })
+		used := slices.ContainsFunc(chosen, func(m result.Step) bool { x := f.Of(m.Resources); return x != nil && *x > 0 })
 		if f.Label == "" || !used {
 			continue
 		}

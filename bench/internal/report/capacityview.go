@@ -90,7 +90,7 @@ func (c search) latencyPart() *document.Part {
 		return nil
 	}
 	chart := document.Chart{X: document.Axis{Label: "offered, sagas/s"}, Y: document.Axis{Label: "ms"}}
-	series := func(name string, of func(result.Measured) *float64) {
+	series := func(name string, of func(result.Step) *float64) {
 		s := document.Series{Name: name, Dots: true}
 		for _, m := range steps {
 			if ms := of(m); ms != nil {
@@ -101,7 +101,7 @@ func (c search) latencyPart() *document.Part {
 			chart.Series = append(chart.Series, s)
 		}
 	}
-	series("p50", func(m result.Measured) *float64 { return m.LatencyMS.P50 })
+	series("p50", func(m result.Step) *float64 { return m.LatencyMS.P50 })
 	table := document.Table{Corner: "offered, sagas/s", Columns: []string{"achieved", "p50"}}
 	for _, g := range c.SLO.Latencies {
 		for _, judged := range []struct {
@@ -112,8 +112,8 @@ func (c search) latencyPart() *document.Part {
 			{"kept", func(k *bool) bool { return k != nil && *k }},
 			{"not judged", func(k *bool) bool { return k == nil }},
 		} {
-			series(g.Name()+", "+judged.name, func(m result.Measured) *float64 {
-				if !judged.is(m.Kept) {
+			series(g.Name()+", "+judged.name, func(m result.Step) *float64 {
+				if !judged.is(m.MeetsSLO) {
 					return nil
 				}
 				return m.LatencyMS.At(g.Percentile)
@@ -144,14 +144,14 @@ func (c search) latencyPart() *document.Part {
 }
 
 // outcome says what became of the service level.
-func stepOutcome(m result.Measured) string {
+func stepOutcome(m result.Step) string {
 	switch {
 	case !m.Validity.Valid:
 		kind, _, _ := strings.Cut(m.Why, ":") // its numbers would be most of the table
 		return "not valid, " + cmp.Or(kind, "incomplete")
-	case m.Kept == nil:
+	case m.MeetsSLO == nil:
 		return format.Unknown
-	case *m.Kept:
+	case *m.MeetsSLO:
 		return "kept"
 	default:
 		return cmp.Or(m.Why, "broken")
@@ -199,7 +199,7 @@ func (c search) scalingPart() *document.Part {
 // LawPart is throughput over a number of something, with the law that was fitted to
 // the points; point i is of measurement i. over is how "the number" goes on in a sentence.
 // It is nil without a point.
-func LawPart(of, over string, points []usl.Point, measured []result.Measured, fit *usl.Fit, noFit string) *document.Part {
+func LawPart(of, over string, points []usl.Point, measured []result.Step, fit *usl.Fit, noFit string) *document.Part {
 	if len(points) == 0 {
 		return nil
 	}
@@ -275,7 +275,7 @@ func (c search) predictedPart() *document.Part {
 	}
 	return &document.Part{
 		Title: "The middle of the range, foretold",
-		Text:  []string{fmt.Sprintf("What follows from the other measurements for %s/s, as a plan has it, and what was measured.", format.Number(*c.Middle.Load.OfferedPerS))},
+		Text:  []string{fmt.Sprintf("What follows from the other measurements for %s/s, as a plan has it, and what was measured.", format.Number(*c.Validation.Load.OfferedPerS))},
 		Table: &table,
 	}
 }

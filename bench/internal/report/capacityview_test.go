@@ -27,7 +27,7 @@ func capacityRun(t *testing.T) result.CapacitySummary {
 		Limit: result.Limit{Resource: "store CPU", Share: resulttest.Ptr(0.97), Evidence: "the store keeps 97.0% of its one core busy at 9,800/s"},
 	}
 	step := func(rate, p50, p99 float64, kept bool, why string) {
-		m := result.Measured{
+		m := result.Step{
 			Measurement: result.Measurement{
 				Load:        result.Load{Mode: result.Open, InFlight: 1000, OfferedPerS: resulttest.Ptr(rate), AchievedPerS: rate, Requests: int64(10 * rate)},
 				LatencyMS:   result.Latency{P50: resulttest.Ptr(p50), P99: resulttest.Ptr(p99)},
@@ -35,7 +35,7 @@ func capacityRun(t *testing.T) result.CapacitySummary {
 				Resources:   result.Resources{AppCores: resulttest.Ptr(rate / 20_000), StoreCores: resulttest.Ptr(rate / 10_100), BusiestCore: resulttest.Ptr(rate / 10_500)},
 			},
 			DurationS: 10,
-			Kept:      resulttest.Ptr(kept),
+			MeetsSLO:      resulttest.Ptr(kept),
 			Why:       why,
 			Validity:  result.Validity{Valid: true},
 		}
@@ -55,7 +55,7 @@ func capacityRun(t *testing.T) result.CapacitySummary {
 		f := float64(n)
 		x := 900 * f / (1 + 0.04*(f-1) + 0.00004*f*(f-1)) * (1 + 0.02*float64(i%3-1))
 		points = append(points, usl.Point{N: f, X: x})
-		c.Scaling = append(c.Scaling, result.Measured{Measurement: result.Measurement{Load: result.Load{Mode: result.Closed, InFlight: n, AchievedPerS: x}, LatencyMS: result.Latency{P50: resulttest.Ptr(1.5), P99: resulttest.Ptr(9.0)}}})
+		c.Scaling = append(c.Scaling, result.Step{Measurement: result.Measurement{Load: result.Load{Mode: result.Closed, InFlight: n, AchievedPerS: x}, LatencyMS: result.Latency{P50: resulttest.Ptr(1.5), P99: resulttest.Ptr(9.0)}}})
 	}
 	fit, err := usl.FitPoints(points, 1)
 	require.NoError(t, err)

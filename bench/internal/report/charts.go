@@ -97,7 +97,7 @@ func atNines(h *hdrhistogram.Histogram, nines float64) float64 {
 // column is a value over time.
 type column struct {
 	name string
-	of   func(result.Moment) *float64
+	of   func(result.Sample) *float64
 }
 
 // timelinePart is the course of the run; nil: it is not known. A result that was
@@ -119,17 +119,17 @@ func timelinePart(s result.Summary, rec result.Recording) *document.Part {
 		what, unit string
 		columns    []column
 	}{
-		{"Sagas acknowledged per second", "sagas/s", []column{{"sagas/s", func(m result.Moment) *float64 { return m.SagasPerS }}}},
+		{"Sagas acknowledged per second", "sagas/s", []column{{"sagas/s", func(m result.Sample) *float64 { return m.SagasPerS }}}},
 		{"Latency", "ms", []column{
-			{"p99", func(m result.Moment) *float64 { return m.P99MS }},
-			{"p50", func(m result.Moment) *float64 { return m.P50MS }},
+			{"p99", func(m result.Sample) *float64 { return m.P99MS }},
+			{"p50", func(m result.Sample) *float64 { return m.P50MS }},
 		}},
 		{"Cores kept busy", "cores", []column{
-			{"load", func(m result.Moment) *float64 { return m.LoadCores }},
-			{"app", func(m result.Moment) *float64 { return m.AppCores }},
-			{"store", func(m result.Moment) *float64 { return m.StoreCores }},
+			{"load", func(m result.Sample) *float64 { return m.LoadCores }},
+			{"app", func(m result.Sample) *float64 { return m.AppCores }},
+			{"store", func(m result.Sample) *float64 { return m.StoreCores }},
 		}},
-		{"Changes written by one call of the store", "changes", []column{{"batch", func(m result.Moment) *float64 { return m.Batch }}}},
+		{"Changes written by one call of the store", "changes", []column{{"batch", func(m result.Sample) *float64 { return m.Batch }}}},
 	} {
 		chart := document.Chart{X: document.Axis{Label: "time, s"}, Y: document.Axis{Label: c.unit}}
 		for _, one := range c.columns {

@@ -61,7 +61,7 @@ func TestWrite_ReadGivesItBack(t *testing.T) {
 	s, rec, err := result.Read(dir)
 	require.NoError(t, err)
 	want := resulttest.OpenRun()
-	want.Timeline = []result.Moment{}
+	want.Timeline = []result.Sample{}
 	require.Equal(t, want, s)
 	require.EqualValues(t, 6000, rec.Latency.TotalCount())
 

@@ -28,18 +28,18 @@ type Capacity struct {
 
 	Limit Limit `json:"limit"`
 
-	Steps   []Measured `json:"steps"`   // open loop, in the order in which they were made
-	Scaling []Measured `json:"scaling"` // closed loop, in flight rising
+	Steps   []Step `json:"steps"`   // open loop, in the order in which they were made
+	Scaling []Step `json:"scaling"` // closed loop, in flight rising
 
-	// Again is one of Scaling, that with the highest throughput, at the end of it all:
+	// Recheck is one of Scaling, that with the highest throughput, at the end of it all:
 	// it shows whether the machine and the store were still the same. Null: it was
 	// not come to.
-	Again *Measured `json:"again"`
+	Recheck *Step `json:"again"`
 
-	// Middle is at a rate in the middle of the range, which was not measured before; it
+	// Validation is at a rate in the middle of the range, which was not measured before; it
 	// checks what follows from the other measurements for it: Predicted. Null: it was
 	// not come to.
-	Middle    *Measured   `json:"middle"`
+	Validation    *Step   `json:"middle"`
 	Predicted []Predicted `json:"predicted"`
 
 	Fit   *usl.Fit `json:"fit"`    // over Scaling; null: see NoFit
@@ -66,12 +66,12 @@ type LatencyGoal struct {
 	MS         float64 `json:"ms"`
 }
 
-// Measured is one of many measurements on the same store.
-type Measured struct {
+// Step is one of many measurements on the same store.
+type Step struct {
 	StartS    float64 `json:"start_s"` // since the beginning of the run
 	DurationS float64 `json:"duration_s"`
 	Measurement
-	Kept     *bool    `json:"kept"` // the service level; null: not judged
+	MeetsSLO     *bool    `json:"kept"` // the service level; null: not judged
 	Why      string   `json:"why"`  // what broke it
 	Validity Validity `json:"validity"`
 }
@@ -108,8 +108,8 @@ func (o SLO) LatencyLimits() string {
 }
 
 // ByRate are the open-loop steps by their offered rate.
-func (c Capacity) ByRate() []Measured {
-	steps := slices.DeleteFunc(slices.Clone(c.Steps), func(m Measured) bool { return m.Load.OfferedPerS == nil })
-	slices.SortStableFunc(steps, func(a, b Measured) int { return cmp.Compare(*a.Load.OfferedPerS, *b.Load.OfferedPerS) })
+func (c Capacity) ByRate() []Step {
+	steps := slices.DeleteFunc(slices.Clone(c.Steps), func(m Step) bool { return m.Load.OfferedPerS == nil })
+	slices.SortStableFunc(steps, func(a, b Step) int { return cmp.Compare(*a.Load.OfferedPerS, *b.Load.OfferedPerS) })
 	return steps
 }

@@ -18,9 +18,9 @@ type Resources struct {
 	HostSteal   *float64 `json:"host_steal" merge:"max"`
 
 	StoreFsyncsPerS  *float64 `json:"store_fsyncs_per_s" label:"fsyncs/s" merge:"store"`
-	StoreCallsBusy   *float64 `json:"store_calls_busy" label:"calls in flight"`                                   // of the app to the store
+	StoreCallsInFlight   *float64 `json:"store_calls_busy" label:"calls in flight"`                                   // of the app to the store
 	StoreLockWaits   *float64 `json:"store_lock_waits" label:"lock waits" merge:"store"`                          // waits for row locks in progress
-	AppKeptOut       *float64 `json:"app_kept_out" label:"app servers that refuse clients"`                       // all connections that they accept were in use
+	AppAcceptWait       *float64 `json:"app_kept_out" label:"app servers that refuse clients"`                       // all connections that they accept were in use
 	StoreConns       *float64 `json:"store_conns"`                                                                // connections that the app may have to the store's server
 	StoreConnWaits   *float64 `json:"store_conn_waits" label:"connection waits"`                                  // calls in flight that waited for one of them
 	StoreServerConns *float64 `json:"store_server_conns" label:"server's connections" unit:"share" merge:"store"` // of all that the server allows, open at the end
@@ -40,17 +40,17 @@ const (
 // KeptOut is the share of the time in which clients were turned away by the app, of
 // several servers together at most 1.
 func (r Resources) KeptOut() *float64 {
-	if r.AppKeptOut == nil {
+	if r.AppAcceptWait == nil {
 		return nil
 	}
-	x := min(1, *r.AppKeptOut)
+	x := min(1, *r.AppAcceptWait)
 	return &x
 }
 
 // ConnsInUse is the share of the app's connections to the store's server that were in
 // use, or nil where calls did not wait for one: those under way have one each.
 func (r Resources) ConnsInUse() *float64 {
-	busy, waits, conns := r.StoreCallsBusy, r.StoreConnWaits, r.StoreConns
+	busy, waits, conns := r.StoreCallsInFlight, r.StoreConnWaits, r.StoreConns
 	if busy == nil || waits == nil || conns == nil || *conns < 1 || *waits < waitingShare**busy {
 		return nil
 	}

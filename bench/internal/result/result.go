@@ -68,30 +68,30 @@ func (r Result) Envelope() Envelope {
 	return r.Capacity.Envelope
 }
 
-// Measured returns what was measured at one rate each: the run, or the steps of a search.
-func (r Result) Measured() []Measured {
+// Steps returns what was measured at one rate each: the run, or the steps of a search.
+func (r Result) Steps() []Step {
 	if r.Capacity != nil {
 		return r.Capacity.Capacity.Steps
 	}
-	return []Measured{r.Run.measured()}
+	return []Step{r.Run.measured()}
 }
 
 // measured is a run as one measurement among others. If the run is not valid, that is
 // said of the whole result.
-func (s Summary) measured() Measured {
-	return Measured{DurationS: s.Run.DurationS, Measurement: s.Measurement, Validity: Validity{Valid: true}}
+func (s Summary) measured() Step {
+	return Step{DurationS: s.Run.DurationS, Measurement: s.Measurement, Validity: Validity{Valid: true}}
 }
 
 // Edge is the measurement that a result stands for: the run, or the last one at the
 // highest rate at which the service level was kept; nil: there is none.
-func (r Result) Edge() *Measured {
+func (r Result) Edge() *Step {
 	if r.Run != nil {
 		m := r.Run.measured()
 		return &m
 	}
-	var edge *Measured
+	var edge *Step
 	for _, m := range r.Capacity.Capacity.ByRate() {
-		if rate := r.Capacity.Capacity.RatePerS; rate != nil && m.Kept != nil && *m.Kept && *m.Load.OfferedPerS <= *rate {
+		if rate := r.Capacity.Capacity.RatePerS; rate != nil && m.MeetsSLO != nil && *m.MeetsSLO && *m.Load.OfferedPerS <= *rate {
 			edge = &m
 		}
 	}

@@ -55,9 +55,9 @@ func TestTimelineOf_PutsTheNearestTogether(t *testing.T) {
 	list := resulttest.Intervals(2000, 999, 0)
 	list[0].P50, list[0].P99 = 5*time.Millisecond, 9*time.Millisecond
 	list = append(list, result.Interval{Start: resulttest.Began.Add(3 * time.Second), Length: 20 * time.Millisecond, Acknowledged: 1})
-	took := []result.Moment{{AtS: 1.1, AppCores: resulttest.Ptr(0.5)}, {AtS: 2.6, AppCores: resulttest.Ptr(0.7)}, {AtS: 2.9, AppCores: resulttest.Ptr(0.6)}}
+	took := []result.Sample{{AtS: 1.1, AppCores: resulttest.Ptr(0.5)}, {AtS: 2.6, AppCores: resulttest.Ptr(0.7)}, {AtS: 2.9, AppCores: resulttest.Ptr(0.6)}}
 	got := result.TimelineOf(list, took)
-	require.Equal(t, []result.Moment{
+	require.Equal(t, []result.Sample{
 		{AtS: 1, SagasPerS: resulttest.Ptr(2000.0), P50MS: resulttest.Ptr(5.0), P99MS: resulttest.Ptr(9.0), AppCores: resulttest.Ptr(0.5)},
 		{AtS: 2, SagasPerS: resulttest.Ptr(999.0), P50MS: resulttest.Ptr(0.0)},
 		{AtS: 3, SagasPerS: resulttest.Ptr(0.0), AppCores: resulttest.Ptr(0.6)},

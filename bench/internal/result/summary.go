@@ -15,7 +15,7 @@ import (
 type Summary struct {
 	Envelope
 	Measurement
-	Timeline []Moment `json:"timeline"`
+	Timeline []Sample `json:"timeline"`
 }
 
 // Measurement is what one load on a store did, how long it took and what it cost.

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Moment is a second or so of a run: what was done in it, and what it took. What
+// Sample is a second or so of a run: what was done in it, and what it took. What
 // is null was not measured.
-type Moment struct {
+type Sample struct {
 	AtS            float64  `json:"at_s"` // its end, since the beginning of the measured part
 	SagasPerS      *float64 `json:"sagas_per_s"`
 	P50MS          *float64 `json:"p50_ms"` // null, too, with too few samples: see LatencyOf
@@ -24,11 +24,11 @@ type Moment struct {
 // is nearest to its own, if it is less than half an interval away. Intervals at the
 // end that are too short to tell a rate are left out. Without intervals the
 // moments stay as they are.
-func TimelineOf(intervals []Interval, took []Moment) []Moment {
+func TimelineOf(intervals []Interval, took []Sample) []Sample {
 	if len(intervals) == 0 {
 		return took
 	}
-	var line []Moment
+	var line []Sample
 	for _, i := range intervals {
 		if i.Length < WholeInterval {
 			continue
@@ -45,7 +45,7 @@ func TimelineOf(intervals []Interval, took []Moment) []Moment {
 	return line
 }
 
-func nearest(moments []Moment, atS, within float64) (found Moment) {
+func nearest(moments []Sample, atS, within float64) (found Sample) {
 	for _, m := range moments {
 		if away := math.Abs(m.AtS - atS); away < within {
 			found, within = m, away

@@ -16,7 +16,7 @@ import (
 // Measure makes one measurement of a sweep. Its error says that the sweep cannot go
 // on, or that nothing was measured; what was until then is in the result all the
 // same.
-type Measure func(ctx context.Context, shape load.Config) (result.Measured, error)
+type Measure func(ctx context.Context, shape load.Config) (result.Step, error)
 
 // Sweep has the servers measured many times, with the same sagas in other rates or
 // numbers in flight. The store is audited once, at the end: it goes on filling from
@@ -51,7 +51,7 @@ type series struct {
 	elapsed         time.Duration // to the end of the last one
 }
 
-func (s *series) measure(ctx context.Context, shape load.Config) (result.Measured, error) {
+func (s *series) measure(ctx context.Context, shape load.Config) (result.Step, error) {
 	s.tried++
 	dir := filepath.Join(s.cfg.Dir, stepsDir, fmt.Sprintf("%02d", s.tried))
 	shape.Dir = dir
@@ -69,14 +69,14 @@ func (s *series) measure(ctx context.Context, shape load.Config) (result.Measure
 		err = errors.New("nothing was measured")
 	}
 	if m.load.Elapsed == 0 {
-		return result.Measured{}, err
+		return result.Step{}, err
 	}
 	s.measured++
 	s.elapsed = time.Since(s.started)
 	s.requests += m.load.Requests
 	s.errors += m.load.Errors
 	e := m.evidence(shape.Duration)
-	one := result.Measured{
+	one := result.Step{
 		Measurement: result.Measurement{
 			Load:        m.load.Load(),
 			LatencyMS:   result.LatencyOf(m.load.Latency),

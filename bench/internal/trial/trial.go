@@ -45,7 +45,7 @@ type Config struct {
 	StoreDir string          // its files, where they are known
 	Status   func(string)    // told what is being done; may be nil
 
-	Watch func(result.Moment) // told what was used in each second of a measured part; may be nil
+	Watch func(result.Sample) // told what was used in each second of a measured part; may be nil
 }
 
 // Servers are what is driven: those of [Own] or of [Running].

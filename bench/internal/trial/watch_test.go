@@ -11,10 +11,10 @@ import (
 
 func TestRun_TellsWhatIsUsedAsItGoesOn(t *testing.T) {
 	t.Parallel()
-	told := make(chan result.Moment, 1)
+	told := make(chan result.Sample, 1)
 	cfg := pitfallConfig(t.TempDir())
 	cfg.Load.Duration = time.Hour
-	cfg.Watch = func(m result.Moment) {
+	cfg.Watch = func(m result.Sample) {
 		select {
 		case told <- m:
 		default:

@@ -186,12 +186,12 @@ func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 		"connections": {
 			func(s *result.Summary, e *Evidence) {
 				closed(s)
-				e.StoreCallsBusy, e.StoreConnWaits, e.StoreConns = resulttest.Ptr(3.9), resulttest.Ptr(2.0), resulttest.Ptr(2.0)
+				e.StoreCallsInFlight, e.StoreConnWaits, e.StoreConns = resulttest.Ptr(3.9), resulttest.Ptr(2.0), resulttest.Ptr(2.0)
 			}, true,
 			"limit: the 2.00 connections that the app may have to the store are in use 95.0% of the time, and 2.00 batches wait for one",
 		},
 		"connections that the app accepts": {
-			func(s *result.Summary, e *Evidence) { closed(s); e.AppKeptOut = resulttest.Ptr(0.95) }, true,
+			func(s *result.Summary, e *Evidence) { closed(s); e.AppAcceptWait = resulttest.Ptr(0.95) }, true,
 			"limit: clients are turned away 95.0% of the time: all connections that the app accepts are in use",
 		},
 		"connections that the server refuses": {

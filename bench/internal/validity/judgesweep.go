@@ -11,7 +11,7 @@ import (
 // JudgeMeasured says whether one measurement of a sweep may be believed. That the
 // system could not follow the rate, or failed requests, is what a sweep is to find
 // out, and no fault of the measurement. shared: load, app or store share a machine.
-func JudgeStep(m result.Measured, e Evidence, shared bool) result.Validity {
+func JudgeStep(m result.Step, e Evidence, shared bool) result.Validity {
 	s := result.Summary{Measurement: m.Measurement}
 	s.Run.SharedHost = shared
 	s.Run.DurationS = m.DurationS
@@ -65,7 +65,7 @@ func (j *judgement) edge(c result.Capacity) {
 	rate, low, high := c.RatePerS, c.LowPerS, c.HighPerS
 	sent := 0.0 // what the generator was in time for, without a doubt
 	for _, m := range c.Steps {
-		if m.Kept != nil && *m.Kept {
+		if m.MeetsSLO != nil && *m.MeetsSLO {
 			sent = max(sent, *m.Load.OfferedPerS)
 		}
 	}
@@ -77,7 +77,7 @@ func (j *judgement) edge(c result.Capacity) {
 		if near++; m.Validity.Valid || !strings.HasPrefix(m.Why, lateGenerator) {
 			continue
 		}
-		if late++; m.Kept != nil && *m.Load.OfferedPerS > sent {
+		if late++; m.MeetsSLO != nil && *m.Load.OfferedPerS > sent {
 			j.refuse("at %s/s: %s; the system may carry more than was found", format.Number(*m.Load.OfferedPerS), m.Why)
 		}
 	}
@@ -94,7 +94,7 @@ func (j *judgement) edge(c result.Capacity) {
 }
 
 // nearEdge are the measurements within edgeShare of the rate that was found.
-func nearEdge(c result.Capacity) (near []result.Measured) {
+func nearEdge(c result.Capacity) (near []result.Step) {
 	for _, m := range c.Steps {
 		if c.RatePerS != nil && math.Abs(*m.Load.OfferedPerS / *c.RatePerS - 1) <= edgeShare {
 			near = append(near, m)
@@ -137,8 +137,8 @@ func (j *judgement) elsewhere(c result.Capacity) {
 
 // falling looks for a median that is higher at a much lower rate: processors that
 // save power, and threads that have gone to sleep, take a while to begin.
-func (j *judgement) falling(steps []result.Measured) {
-	var worst, than *result.Measured
+func (j *judgement) falling(steps []result.Step) {
+	var worst, than *result.Step
 	for i, low := range steps {
 		for k, high := range steps {
 			if low.LatencyMS.P50 == nil || high.LatencyMS.P50 == nil || *high.Load.OfferedPerS < lowerAtLeast**low.Load.OfferedPerS {
@@ -158,14 +158,14 @@ func (j *judgement) falling(steps []result.Measured) {
 
 // again compares the same load at the beginning and at the end.
 func (j *judgement) again(c result.Capacity) {
-	if c.Again == nil {
+	if c.Recheck == nil {
 		return
 	}
 	for _, m := range c.Scaling {
-		if m.Load.InFlight != c.Again.Load.InFlight {
+		if m.Load.InFlight != c.Recheck.Load.InFlight {
 			continue
 		}
-		first, last := m.Load.AchievedPerS, c.Again.Load.AchievedPerS
+		first, last := m.Load.AchievedPerS, c.Recheck.Load.AchievedPerS
 		if math.Abs(last-first) > driftShare*max(first, last) {
 			j.warn("not steady: %s/s with %d in flight at the beginning, %s/s at the end: the machine or the store has changed meanwhile",
 				format.Number(first), m.Load.InFlight, format.Number(last))
@@ -178,7 +178,7 @@ func (j *judgement) again(c result.Capacity) {
 func (j *judgement) predicted(c result.Capacity) {
 	for _, p := range c.Predicted {
 		if math.Abs(p.Measured-p.Expected) > offShare*p.Expected {
-			j.warn("plan: at %s/s %s was expected to be %s %s, and was %s", format.Number(*c.Middle.Load.OfferedPerS), p.What, format.Number(p.Expected), p.Unit, format.Number(p.Measured))
+			j.warn("plan: at %s/s %s was expected to be %s %s, and was %s", format.Number(*c.Validation.Load.OfferedPerS), p.What, format.Number(p.Expected), p.Unit, format.Number(p.Measured))
 		}
 	}
 }

@@ -10,19 +10,19 @@ import (
 )
 
 // sweepStep is an open-loop measurement with nothing to say against it.
-func sweepStep(perS, p50 float64, kept bool) result.Measured {
-	return result.Measured{
+func sweepStep(perS, p50 float64, kept bool) result.Step {
+	return result.Step{
 		Measurement: result.Measurement{
 			Load:      result.Load{Mode: result.Open, OfferedPerS: &perS, AchievedPerS: perS, Requests: 10_000},
 			LatencyMS: result.Latency{P50: &p50},
 		},
-		Kept:     &kept,
+		MeetsSLO:     &kept,
 		Validity: result.Validity{Valid: true},
 	}
 }
 
-func closedStep(inFlight int, perS float64) result.Measured {
-	return result.Measured{Measurement: result.Measurement{Load: result.Load{InFlight: inFlight, AchievedPerS: perS}}}
+func closedStep(inFlight int, perS float64) result.Step {
+	return result.Step{Measurement: result.Measurement{Load: result.Load{InFlight: inFlight, AchievedPerS: perS}}}
 }
 
 func TestJudgeCapacity(t *testing.T) {
@@ -30,9 +30,9 @@ func TestJudgeCapacity(t *testing.T) {
 	good := func() result.Capacity {
 		return result.Capacity{
 			RatePerS: resulttest.Ptr(1000.0), LowPerS: resulttest.Ptr(950.0), HighPerS: resulttest.Ptr(1050.0),
-			Steps:   []result.Measured{sweepStep(500, 1, true), sweepStep(1000, 1, true), sweepStep(1100, 1.1, false)},
-			Scaling: []result.Measured{closedStep(8, 1200), closedStep(16, 1500)},
-			Again:   resulttest.Ptr(closedStep(16, 1450)),
+			Steps:   []result.Step{sweepStep(500, 1, true), sweepStep(1000, 1, true), sweepStep(1100, 1.1, false)},
+			Scaling: []result.Step{closedStep(8, 1200), closedStep(16, 1500)},
+			Recheck:   resulttest.Ptr(closedStep(16, 1450)),
 		}
 	}
 	base := result.Validity{Valid: true, Warnings: []string{"shared host"}}
@@ -61,14 +61,14 @@ func TestJudgeCapacity(t *testing.T) {
 		"generator, tried again": {
 			func(c *result.Capacity) {
 				c.Steps = append(c.Steps, c.Steps[2])
-				c.Steps[3].Validity, c.Steps[3].Kept = late, nil
+				c.Steps[3].Validity, c.Steps[3].MeetsSLO = late, nil
 			}, true, "",
 		},
 		"generator, again and again": {
 			func(c *result.Capacity) {
 				c.Steps = append(c.Steps, c.Steps[1], c.Steps[2], c.Steps[2])
 				for i := range c.Steps[3:] {
-					c.Steps[3+i].Validity, c.Steps[3+i].Why, c.Steps[3+i].Kept = late, late.Warnings[0], nil
+					c.Steps[3+i].Validity, c.Steps[3+i].Why, c.Steps[3+i].MeetsSLO = late, late.Warnings[0], nil
 				}
 			}, false, "busy machine: the load generator was late in 1 of the 3 measurements up to the edge; give it a machine that does nothing else",
 		},
@@ -105,17 +105,17 @@ func TestJudgeCapacity(t *testing.T) {
 			"latency falls as load rises: p50 is 1.50 ms at 500/s and 1.00 ms at 1,000/s (power saving, or threads that have to be woken)",
 		},
 		"not the same machine any more": {
-			func(c *result.Capacity) { c.Again.Load.AchievedPerS = 1200 }, true,
+			func(c *result.Capacity) { c.Recheck.Load.AchievedPerS = 1200 }, true,
 			"not steady: 1,500/s with 16 in flight at the beginning, 1,200/s at the end: the machine or the store has changed meanwhile",
 		},
 		"as expected": {
 			func(c *result.Capacity) {
-				c.Middle, c.Predicted = &c.Steps[0], []result.Predicted{{What: "app CPU", Unit: "cores", Expected: 1, Measured: 1.14}, {What: "store fsyncs", Unit: "/s", Expected: 0, Measured: 0}}
+				c.Validation, c.Predicted = &c.Steps[0], []result.Predicted{{What: "app CPU", Unit: "cores", Expected: 1, Measured: 1.14}, {What: "store fsyncs", Unit: "/s", Expected: 0, Measured: 0}}
 			}, true, "",
 		},
 		"not as expected": {
 			func(c *result.Capacity) {
-				c.Middle, c.Predicted = &c.Steps[0], []result.Predicted{{What: "app CPU", Unit: "cores", Expected: 1, Measured: 1.16}}
+				c.Validation, c.Predicted = &c.Steps[0], []result.Predicted{{What: "app CPU", Unit: "cores", Expected: 1, Measured: 1.16}}
 			}, true, "plan: at 500/s app CPU was expected to be 1.00 cores, and was 1.16",
 		},
 		"said of a step": {

@@ -125,7 +125,7 @@ func Golden(t *testing.T, name string, got []byte) {
 func Timed(s result.Summary) result.Summary {
 	for i := range 15 {
 		at := float64(i + 1)
-		s.Timeline = append(s.Timeline, result.Moment{
+		s.Timeline = append(s.Timeline, result.Sample{
 			AtS: at, SagasPerS: Ptr(7000 + 10*at), P50MS: Ptr(80 * at), P99MS: Ptr(200 * at),
 			LoadCores: Ptr(0.2), AppCores: Ptr(0.5), StoreCores: Ptr(0.1), AppMemoryBytes: Ptr(int64(40 << 20)),
 		})
