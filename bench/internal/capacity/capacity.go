@@ -24,7 +24,6 @@ import (
 	"time"
 
 	"sagabench/bench/internal/result"
-	"sagabench/bench/internal/validity"
 	"sagabench/internal/format"
 )
 
@@ -44,7 +43,7 @@ type Config struct {
 // Default wants to know the rate to ±5%, and takes some two minutes for it.
 func Default() Config {
 	return Config{
-		SLO:      result.SLO{Latencies: []result.LatencyGoal{{Percentile: 99, MS: 20}}, Errors: validity.DefaultErrorBudget},
+		SLO:      result.SLO{Latencies: []result.LatencyGoal{{Percentile: 99, MS: 20}}, Errors: result.DefaultErrorBudget},
 		Step:     4 * time.Second,
 		LongStep: 30 * time.Second,
 		Width:    0.1,

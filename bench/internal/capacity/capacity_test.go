@@ -261,7 +261,7 @@ func TestParseSLO(t *testing.T) {
 		"p999=500us,errors=0.02":          {Latencies: []result.LatencyGoal{{Percentile: 99.9, MS: 0.5}}, Errors: 0.02},
 		"p99.99=20ms,errors=1%,p90=100µs": {Latencies: []result.LatencyGoal{{Percentile: 99.99, MS: 20}, {Percentile: 90, MS: 0.1}}, Errors: 0.01},
 	} {
-		got, err := ParseSLO(text)
+		got, err := result.ParseSLO(text)
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)
 	}
@@ -277,7 +277,7 @@ func TestParseSLO(t *testing.T) {
 		"p99=20ms,errors=NaN":  "want a share",
 		"p99=20ms,rate=100/s":  `"rate=100/s", want one of`,
 	} {
-		_, err := ParseSLO(text)
+		_, err := result.ParseSLO(text)
 		require.ErrorContains(t, err, want, text)
 	}
 }

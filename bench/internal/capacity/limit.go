@@ -207,20 +207,20 @@ func average(at []result.Step) result.Resources {
 	}
 	type R = result.Resources
 	return R{
-		LoadCores:       mean(func(r R) *float64 { return r.LoadCores }),
-		AppCores:        mean(func(r R) *float64 { return r.AppCores }),
-		AppCoresUsable:  mean(func(r R) *float64 { return r.AppCoresUsable }),
-		StoreCores:      mean(func(r R) *float64 { return r.StoreCores }),
-		StoreOneCore:    at[0].Resources.StoreOneCore,
-		HostBusy:        mean(func(r R) *float64 { return r.HostBusy }),
-		BusiestCore:     mean(func(r R) *float64 { return r.BusiestCore }),
-		StoreFsyncsPerS: mean(func(r R) *float64 { return r.StoreFsyncsPerS }),
-		StoreCallsInFlight:  mean(func(r R) *float64 { return r.StoreCallsInFlight }),
-		StoreLockWaits:  mean(func(r R) *float64 { return r.StoreLockWaits }),
+		LoadCores:          mean(func(r R) *float64 { return r.LoadCores }),
+		AppCores:           mean(func(r R) *float64 { return r.AppCores }),
+		AppCoresUsable:     mean(func(r R) *float64 { return r.AppCoresUsable }),
+		StoreCores:         mean(func(r R) *float64 { return r.StoreCores }),
+		StoreOneCore:       at[0].Resources.StoreOneCore,
+		HostBusy:           mean(func(r R) *float64 { return r.HostBusy }),
+		BusiestCore:        mean(func(r R) *float64 { return r.BusiestCore }),
+		StoreFsyncsPerS:    mean(func(r R) *float64 { return r.StoreFsyncsPerS }),
+		StoreCallsInFlight: mean(func(r R) *float64 { return r.StoreCallsInFlight }),
+		StoreLockWaits:     mean(func(r R) *float64 { return r.StoreLockWaits }),
 		AppAcceptWait:      mean(R.KeptOut),
-		StoreConns:      mean(func(r R) *float64 { return r.StoreConns }),
-		StoreConnWaits:  mean(func(r R) *float64 { return r.StoreConnWaits }),
-		NetworkShare:    mean(func(r R) *float64 { return r.NetworkShare }),
+		StoreConns:         mean(func(r R) *float64 { return r.StoreConns }),
+		StoreConnWaits:     mean(func(r R) *float64 { return r.StoreConnWaits }),
+		NetworkShare:       mean(func(r R) *float64 { return r.NetworkShare }),
 
 		StoreServerConns: mean(func(r R) *float64 { return r.StoreServerConns }),
 	}

@@ -55,7 +55,7 @@ them.`,
 			return exactlyOneStore(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if cfg.SLO, err = capacity.ParseSLO(slo); err != nil {
+			if cfg.SLO, err = result.ParseSLO(slo); err != nil {
 				return fmt.Errorf("--%w", err)
 			}
 			switch {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sagabench/bench/internal/capacity"
 	"sagabench/bench/internal/plan"
 	"sagabench/bench/internal/probe"
 	"sagabench/bench/internal/result"
@@ -39,7 +38,7 @@ Scalability Law of those gives the number of hosts.`,
 			if demand.Peak, err = strconv.ParseFloat(strings.TrimSuffix(peak, "x"), 64); err != nil || !(demand.Peak >= 1) || math.IsInf(demand.Peak, 0) {
 				return fmt.Errorf("--peak: %q, want a multiple of the rate, at least 1x, as 2x", peak)
 			}
-			if demand.SLO, err = capacity.ParseSLO(slo); err != nil {
+			if demand.SLO, err = result.ParseSLO(slo); err != nil {
 				return fmt.Errorf("--%w", err)
 			}
 			if demand.Retention < 0 {

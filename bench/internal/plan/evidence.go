@@ -112,7 +112,7 @@ type edge struct {
 // most of its repeats.
 func (e evidence) edge(slo result.SLO) (edge, error) {
 	for _, goal := range slo.Latencies {
-		if _, measured := percentile(result.Latency{}, goal.Percentile); !measured {
+		if !result.HasPercentile(goal.Percentile) {
 			return edge{}, fmt.Errorf("%w: p%v is not measured; p50, p90, p95, p99, p99.9 and p99.99 are", ErrNoPlan, goal.Percentile)
 		}
 	}
@@ -135,32 +135,11 @@ func (e evidence) edge(slo result.SLO) (edge, error) {
 func (r rate) keeps(slo result.SLO) bool {
 	kept := 0
 	for _, m := range r.runs {
-		if keeps(m, slo) {
+		if met, _ := slo.Judge(m.Measurement); met != nil && *met {
 			kept++
 		}
 	}
 	return 2*kept > len(r.runs)
-}
-
-func keeps(m result.Step, slo result.SLO) bool {
-	if float64(m.Load.Errors) > slo.Errors*float64(m.Load.Requests) {
-		return false
-	}
-	for _, goal := range slo.Latencies {
-		x, _ := percentile(m.LatencyMS, goal.Percentile)
-		if x == nil || *x > goal.MS {
-			return false
-		}
-	}
-	return true
-}
-
-// percentile is one of those of a result.
-func percentile(l result.Latency, p float64) (x *float64, measured bool) {
-	x, measured = map[float64]*float64{
-		50: l.P50, 90: l.P90, 95: l.P95, 99: l.P99, 99.9: l.P999, 99.99: l.P9999,
-	}[p]
-	return x, measured
 }
 
 // usable is how busy the busiest processor was at a rate: the machine that all shared,

@@ -3,10 +3,8 @@ package result
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"sagabench/bench/internal/usl"
-	"sagabench/internal/format"
 )
 
 // CapacitySummary is the result of a search for the highest rate.
@@ -39,8 +37,8 @@ type Capacity struct {
 	// Validation is at a rate in the middle of the range, which was not measured before; it
 	// checks what follows from the other measurements for it: Predicted. Null: it was
 	// not come to.
-	Validation    *Step   `json:"middle"`
-	Predicted []Predicted `json:"predicted"`
+	Validation *Step       `json:"middle"`
+	Predicted  []Predicted `json:"predicted"`
 
 	Fit   *usl.Fit `json:"fit"`    // over Scaling; null: see NoFit
 	NoFit string   `json:"no_fit"` // why nothing was fitted
@@ -54,24 +52,12 @@ type Predicted struct {
 	Measured float64 `json:"measured"`
 }
 
-// SLO is a service level: what was promised.
-type SLO struct {
-	Latencies []LatencyGoal `json:"latencies"` // each is to be kept
-	Errors    float64       `json:"errors"`    // share of the requests that may fail
-}
-
-// LatencyGoal bounds one percentile of the latency from the due time.
-type LatencyGoal struct {
-	Percentile float64 `json:"percentile"` // as 99 or 99.9
-	MS         float64 `json:"ms"`
-}
-
 // Step is one of many measurements on the same store.
 type Step struct {
 	StartS    float64 `json:"start_s"` // since the beginning of the run
 	DurationS float64 `json:"duration_s"`
 	Measurement
-	MeetsSLO     *bool    `json:"kept"` // the service level; null: not judged
+	MeetsSLO *bool    `json:"kept"` // the service level; null: not judged
 	Why      string   `json:"why"`  // what broke it
 	Validity Validity `json:"validity"`
 }
@@ -81,30 +67,6 @@ type Limit struct {
 	Resource string   `json:"resource"` // as "store CPU"; empty: not known
 	Share    *float64 `json:"share"`    // how much of it was used at the edge; null: it has no measure
 	Evidence string   `json:"evidence"` // in words, with the numbers
-}
-
-// String is the service level in words.
-func (o SLO) String() string {
-	var all []string
-	for _, l := range o.Latencies {
-		all = append(all, l.String())
-	}
-	return strings.Join(append(all, "errors ≤ "+format.Short(100*o.Errors)+"%"), ", ")
-}
-
-// String is the goal as "p99 ≤ 20 ms".
-func (g LatencyGoal) String() string { return g.Name() + " ≤ " + format.Short(g.MS) + " ms" }
-
-// Name is that of the percentile, as "p99.9".
-func (g LatencyGoal) Name() string { return "p" + format.Short(g.Percentile) }
-
-// LatencyLimits is the service level without that of the errors.
-func (o SLO) LatencyLimits() string {
-	var all []string
-	for _, l := range o.Latencies {
-		all = append(all, l.String())
-	}
-	return strings.Join(all, ", ")
 }
 
 // ByRate are the open-loop steps by their offered rate.

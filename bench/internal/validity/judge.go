@@ -32,11 +32,8 @@ type Evidence struct {
 	Findings   []string      // what the audit of the store found wrong, in words
 	Failures   []string      // what else could not be measured, and why
 
-	ErrorBudget float64 // share of requests that may fail; 0: DefaultErrorBudget
+	ErrorBudget float64 // share of requests that may fail; 0: result.DefaultErrorBudget
 }
-
-// DefaultErrorBudget is the share of requests that may fail in a valid run.
-const DefaultErrorBudget = 0.001
 
 // The thresholds of Judge.
 const (
@@ -137,7 +134,7 @@ func (j *judgement) errors() {
 	}
 	budget := j.e.ErrorBudget
 	if budget == 0 {
-		budget = DefaultErrorBudget
+		budget = result.DefaultErrorBudget
 	}
 	share := float64(l.Errors) / float64(l.Requests)
 	text := fmt.Sprintf("errors: %s of %s requests (%s; %s are allowed): %s",

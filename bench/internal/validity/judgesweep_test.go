@@ -16,7 +16,7 @@ func sweepStep(perS, p50 float64, kept bool) result.Step {
 			Load:      result.Load{Mode: result.Open, OfferedPerS: &perS, AchievedPerS: perS, Requests: 10_000},
 			LatencyMS: result.Latency{P50: &p50},
 		},
-		MeetsSLO:     &kept,
+		MeetsSLO: &kept,
 		Validity: result.Validity{Valid: true},
 	}
 }
@@ -32,7 +32,7 @@ func TestJudgeCapacity(t *testing.T) {
 			RatePerS: resulttest.Ptr(1000.0), LowPerS: resulttest.Ptr(950.0), HighPerS: resulttest.Ptr(1050.0),
 			Steps:   []result.Step{sweepStep(500, 1, true), sweepStep(1000, 1, true), sweepStep(1100, 1.1, false)},
 			Scaling: []result.Step{closedStep(8, 1200), closedStep(16, 1500)},
-			Recheck:   resulttest.Ptr(closedStep(16, 1450)),
+			Recheck: resulttest.Ptr(closedStep(16, 1450)),
 		}
 	}
 	base := result.Validity{Valid: true, Warnings: []string{"shared host"}}
