@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sagabench/bench/internal/capacity"
+	"sagabench/bench/internal/limit"
 	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/plan"
 	"sagabench/bench/internal/report"
@@ -111,7 +112,7 @@ func (a *app) capacity(ctx context.Context, on setup, cfg capacity.Config) error
 	}
 	summary := result.CapacitySummary{
 		Envelope: base.Envelope,
-		Capacity: s.conclude(capacity.Machine{Cores: base.Environment.Cores, Shared: base.Run.SharedHost, Flushers: on.flushers}),
+		Capacity: s.conclude(limit.Machine{Cores: base.Environment.Cores, Shared: base.Run.SharedHost, Batches: on.flushers}),
 	}
 	summary.Kind = result.KindCapacity
 	foretell(&summary)
@@ -227,7 +228,7 @@ func (s *capacitySearch) verdict(m result.Step) string {
 }
 
 // conclude draws from the measurements what they carry.
-func (s *capacitySearch) conclude(machine capacity.Machine) result.Capacity {
+func (s *capacitySearch) conclude(machine limit.Machine) result.Capacity {
 	c := s.result
 	c.Steps, c.Scaling = append([]result.Step{}, c.Steps...), append([]result.Step{}, c.Scaling...) // never null
 	edge := capacity.FindEdge(c.Steps)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/bench/internal/limit"
 	"sagabench/bench/internal/result"
 )
 
@@ -24,7 +25,7 @@ func TestRun_NamesConnectionsThatAreTooFew(t *testing.T) {
 	require.InDelta(t, 2, *s.Resources.StoreConns, 0)
 	require.InDelta(t, 4, *s.Resources.StoreCallsInFlight, 1, "as many batches as may be")
 	require.InDelta(t, 2, *s.Resources.StoreConnWaits, 1, "of which two have a connection")
-	require.Greater(t, *s.Resources.ConnsInUse(), 0.7)
+	require.Greater(t, *limit.StoreConnections(s.Resources), 0.7)
 	require.Less(t, *s.Resources.StoreServerConns, 0.2)
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"sagabench/bench/internal/limit"
 	"sagabench/bench/internal/result"
 	"sagabench/internal/format"
 )
@@ -40,9 +41,6 @@ const (
 	lateShare     = 0.01  // sends that are late for want of the generator: the run is invalid
 	generatorFull = 0.80  // of the cores it may use: it may be the limit
 	crowdedShare  = 0.80  // of all cores, used by load, app and store: the machine has none left for a late load
-	hostFull      = 0.95  // of all cores
-	coreFull      = 0.90  // of one core
-	connsFull     = 0.90  // of the app's connections to the store, or of the time that clients wait for one to the app
 	stealShare    = 0.01  // of all cores
 	moreThanShare = 1.10  // of what the machine gave: two ways to measure CPU differ by less
 	othersShare   = 0.15  // of all cores, used by processes that are no part of the run
@@ -139,7 +137,7 @@ func (j *judgement) errors() {
 	share := float64(l.Errors) / float64(l.Requests)
 	text := fmt.Sprintf("errors: %s of %s requests (%s; %s are allowed): %s",
 		format.Count(l.Errors), format.Count(l.Requests), format.Percent(share), format.Percent(budget), strings.Join(l.ErrorKinds(), ", "))
-	if taken := j.e.ServerConnsTaken(l.Errors); taken != nil {
+	if taken := limit.ServerConnections(j.e.Resources, l.Errors); taken != nil {
 		text += fmt.Sprintf("; %s of the connections that the store's server allows are open, and it refuses more", format.Percent(*taken))
 	}
 	if share > budget {

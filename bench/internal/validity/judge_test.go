@@ -158,41 +158,41 @@ func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 		},
 		"store's core": {
 			func(s *result.Summary, e *Evidence) { closed(s); e.StoreCores = resulttest.Ptr(0.97) }, true,
-			"limit: the store keeps 97.0% of its one core busy",
+			"limit: store CPU: the store keeps 97% of the one core busy on which it runs commands",
 		},
 		"machine full": {
 			func(s *result.Summary, e *Evidence) { closed(s); e.HostBusy = resulttest.Ptr(0.99) }, true,
-			"limit: the machine's cores are 99.0% busy (in cores: load 0.200, app 0.500, store 0.100)",
+			"limit: load generator: the cores of its machine are 99% busy (by itself 0.20 cores)",
 		},
 		"one core": {
 			func(s *result.Summary, e *Evidence) { closed(s); e.BusiestCore = resulttest.Ptr(0.98) }, true,
-			"limit: one of the machine's cores is 98.0% busy: something runs on one core only",
+			"limit: load generator: one core of its machine is 98% busy (by itself 0.20 cores)",
 		},
 		"waiting": {
 			func(s *result.Summary, _ *Evidence) { closed(s) }, true,
-			"limit: the machine's cores are 50.0% busy, so each request mostly waits: more in flight may reach a higher rate",
+			"limit: nothing was near its limit (most used: load generator, 50%), so latency comes from waiting; more in flight may reach a higher rate",
 		},
 		"waiting for the disk": {
 			func(s *result.Summary, e *Evidence) {
 				closed(s)
 				e.StoreFsyncsPerS = resulttest.Ptr(s.Load.AchievedPerS / 8)
 			}, true,
-			"limit: the machine's cores are 50.0% busy, so each request mostly waits, and the store fsyncs 1,405 times a second, 8.00 sagas at once: more in flight may reach a higher rate",
+			"limit: nothing was near its limit (most used: load generator, 50%), so latency comes from waiting, and the store fsyncs 1,405 times a second, 8.00 sagas at once; more in flight may reach a higher rate",
 		},
 		"a disk that nobody waits for": {
 			func(s *result.Summary, e *Evidence) { closed(s); e.StoreFsyncsPerS = resulttest.Ptr(1.0) }, true,
-			"limit: the machine's cores are 50.0% busy, so each request mostly waits: more in flight may reach a higher rate",
+			"limit: nothing was near its limit (most used: load generator, 50%), so latency comes from waiting; more in flight may reach a higher rate",
 		},
 		"connections": {
 			func(s *result.Summary, e *Evidence) {
 				closed(s)
 				e.StoreCallsInFlight, e.StoreConnWaits, e.StoreConns = resulttest.Ptr(3.9), resulttest.Ptr(2.0), resulttest.Ptr(2.0)
 			}, true,
-			"limit: the 2.00 connections that the app may have to the store are in use 95.0% of the time, and 2.00 batches wait for one",
+			"limit: connections to the store: the 2 that the app may have are in use 95% of the time, and of 3.9 batches in flight 2.0 wait for one",
 		},
 		"connections that the app accepts": {
 			func(s *result.Summary, e *Evidence) { closed(s); e.AppAcceptWait = resulttest.Ptr(0.95) }, true,
-			"limit: clients are turned away 95.0% of the time: all connections that the app accepts are in use",
+			"limit: connections to the app: all that it accepts are in use, and clients are turned away 95% of the time",
 		},
 		"connections that the server refuses": {
 			func(s *result.Summary, e *Evidence) {

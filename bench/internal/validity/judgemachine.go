@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"sagabench/bench/internal/limit"
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/stats"
 	"sagabench/internal/format"
@@ -61,32 +62,22 @@ func (j *judgement) ours() (cores float64, ok bool) {
 	return cores, !elsewhere
 }
 
-// limit answers why the rate is not double, where the rate was the system's to
+// limit says what keeps the rate from being higher, if the rate was the system's to
 // choose.
 func (j *judgement) limit() {
 	l, e := j.s.Load, j.e
-	if l.Mode == result.Open && !l.Overloaded() {
+	if l.Mode == result.Open && !l.Overloaded() || e.HostBusy == nil {
 		return
 	}
-	oneCore := result.OneCoreOnly(e.BusiestCore, e.HostBusy)
-	storeFull := e.StoreOneCore && e.StoreCores != nil && *e.StoreCores > coreFull
-	keptOut, conns := e.KeptOut(), e.ConnsInUse()
-	switch {
-	case storeFull:
-		j.warn("limit: the store keeps %s of its one core busy", format.Percent(*e.StoreCores))
-	case e.HostBusy != nil && *e.HostBusy > hostFull:
-		j.warn("limit: the machine's cores are %s busy%s", format.Percent(*e.HostBusy), j.whoseCores())
-	case oneCore != nil && *oneCore > hostFull:
-		j.warn("limit: one of the machine's cores is %s busy: something runs on one core only", format.Percent(*oneCore))
-	case keptOut != nil && *keptOut > connsFull:
-		j.warn("limit: clients are turned away %s of the time: all connections that the app accepts are in use", format.Percent(*keptOut))
-	case conns != nil && *conns > connsFull:
-		j.warn("limit: the %s connections that the app may have to the store are in use %s of the time, and %s batches wait for one",
-			format.Number(*e.StoreConns), format.Percent(*conns), format.Number(*e.StoreConnWaits))
-	case e.HostBusy != nil && l.Mode == result.Closed:
-		j.warn("limit: the machine's cores are %s busy, so each request mostly waits%s: more in flight may reach a higher rate",
-			format.Percent(*e.HostBusy), j.syncs())
+	found := limit.Find(e.Resources, l.Errors, limit.Machine{Cores: e.LoadCoresUsable, Shared: j.s.Run.SharedHost})
+	text := found.Evidence
+	if found.Resource != "" {
+		text = found.Resource + ": " + text
 	}
+	if l.Mode == result.Closed && (found.Share == nil || *found.Share < limit.Full) {
+		text += j.syncs() + "; more in flight may reach a higher rate"
+	}
+	j.warn("limit: %s", text)
 }
 
 // syncs says how often requests wait for the store's disk, if they do: a store
