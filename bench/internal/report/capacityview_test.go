@@ -35,7 +35,7 @@ func capacityRun(t *testing.T) result.CapacitySummary {
 				Resources:   result.Resources{AppCores: resulttest.Ptr(rate / 20_000), StoreCores: resulttest.Ptr(rate / 10_100), BusiestCore: resulttest.Ptr(rate / 10_500)},
 			},
 			DurationS: 10,
-			MeetsSLO:      resulttest.Ptr(kept),
+			MeetsSLO:  resulttest.Ptr(kept),
 			Why:       why,
 			Validity:  result.Validity{Valid: true},
 		}
