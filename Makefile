@@ -33,7 +33,7 @@ bench: ## measure this machine on the embedded store
 	go run bench/main.go
 
 bench-lua: ## price the scripts on a Redis started for it, for benchstat: make -s bench-lua >after.txt
-	go test -run xxx -bench Script -benchtime 2000x -count 8 ./lua/microbench
+	go test -run xxx -bench Script -benchtime 2000x -count 8 ./bench/internal/microbench
 
 pgo: ## profile the bench server for the compiler, when what every saga runs through has changed
 	@sh bench/pgo.sh

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/compare"
+	"sagabench/bench/internal/microbench"
 	"sagabench/bench/internal/plan"
 	"sagabench/bench/internal/result"
 )
@@ -25,7 +26,7 @@ var kinds = map[result.Kind]reflect.Type{
 	result.KindCapacity: reflect.TypeFor[result.CapacitySummary](),
 	result.KindCompare:  reflect.TypeFor[compare.Result](),
 	result.KindPlan:     reflect.TypeFor[plan.Result](),
-	result.KindLua:      reflect.TypeFor[luaSummary](),
+	result.KindLua:      reflect.TypeFor[microbench.Summary](),
 	result.KindCheck:    reflect.TypeFor[result.Envelope](),
 }
 

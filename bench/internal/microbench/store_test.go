@@ -60,9 +60,9 @@ func TestOperations_AreTheStoresCalls(t *testing.T) {
 	apply(func(gid string) store.Change {
 		return &store.Create{GID: gid, Body: []byte(body(shape)), Steps: shape.Steps, Owner: owner, Due: lease}
 	})
-	apply(transition(store.Transition{To: store.StatusSubmitted, Marks: marks(updated(shape))}))
+	apply(transition(store.Transition{To: store.StatusSubmitted, Marks: marks(updatedBranch(shape))}))
 	apply(transition(store.Transition{To: store.StatusSubmitted, Due: lease, Release: true, Note: note}))
-	apply(transition(store.Transition{To: store.StatusSucceeded, Marks: marks(ended(shape))}))
+	apply(transition(store.Transition{To: store.StatusSucceeded, Marks: marks(lastBranch(shape))}))
 	for i := range many {
 		require.NoError(t, s.Apply(t.Context(), []store.Change{&store.Create{GID: gids(many + i), Body: []byte("b"), Steps: 1, Owner: owner}})[0])
 	}
@@ -71,30 +71,29 @@ func TestOperations_AreTheStoresCalls(t *testing.T) {
 	require.Len(t, claimed, many)
 
 	index := cfg.Prefix + ":{0}"
-	plan := group{index: index}
+	keys := callKeys{index: index}
 	for i := range many {
-		plan.sagas = append(plan.sagas, index+":"+gids(i))
+		keys.sagas = append(keys.sagas, index+":"+gids(i))
 	}
-	ops := operations(lua.All())
-	of := map[string]operation{}
-	for _, o := range ops {
-		of[o.script.SHA1] = o
+	bySHA1 := map[string]operation{}
+	for _, script := range lua.All() {
+		bySHA1[script.SHA1] = operationOf(script)
 	}
 	seen := map[string]bool{}
-	for len(seen) < len(ops) {
+	for len(seen) < len(bySHA1) {
 		got := <-calls
-		o := of[got[1]]
+		o := bySHA1[got[1]]
 		if seen[o.script.Name] {
 			continue // the sagas to be claimed were saved, too
 		}
 		seen[o.script.Name] = true
 		if o.script.Name == lua.Claim.Name {
-			for i := range plan.sagas {
-				plan.sagas[i] = index + ":" + gids(many+i)
+			for i := range keys.sagas {
+				keys.sagas[i] = index + ":" + gids(many+i)
 			}
 			got[len(got)-1] = "0"
 		}
-		require.Equal(t, o.words([]string{got[0], o.script.SHA1}, plan, shape), got, o.script.Name)
+		require.Equal(t, o.args([]string{got[0], o.script.SHA1}, keys, shape), got, o.script.Name)
 	}
 }
 
@@ -130,8 +129,8 @@ func monitor(t *testing.T, server *lab.Server) <-chan []string {
 	return calls
 }
 
-// The sagas that probes find are such as the store reads, and the calls do to
-// them what they are named after.
+// The store can read the sagas that the calls find, and the calls do what they are named
+// after.
 func TestOperations_DoWhatTheyAreNamedAfter(t *testing.T) {
 	t.Parallel()
 	server := labtest.Start(t, lab.Redis, lab.Config{})
@@ -140,18 +139,18 @@ func TestOperations_DoWhatTheyAreNamedAfter(t *testing.T) {
 	s, err := redisstore.Open(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	b := open(t, Config{URL: server.URL(), Window: time.Millisecond})
+	b := openBench(t, Config{Window: time.Millisecond, Progress: silent}, server.URL())
 
 	index := cfg.Prefix + ":{0}"
-	shape := Shape{Steps: 5, Sagas: 1}
-	for i, o := range operations(lua.All()) {
-		t.Run(o.script.Name, func(t *testing.T) {
-			plan := []group{{index: index, sagas: []string{index + ":" + gid(i)}}}
-			p, ok := probeOf(o, whole, shape)
-			require.True(t, ok)
-			require.NoError(t, b.send(p.prepare, plan))
+	shape := Shape{Steps: 5, Sagas: 1, Pipeline: 1}
+	for i, script := range lua.All() {
+		o := operationOf(script)
+		t.Run(script.Name, func(t *testing.T) {
+			calls := []callKeys{{index: index, sagas: []string{index + ":" + gid(i)}}}
+			c := newCase(o, whole, shape)
+			require.NoError(t, b.pipeline(t.Context(), c.prepare, calls))
 			var before store.Record
-			if o.saved {
+			if o.exists {
 				before, err = s.Get(t.Context(), gid(i))
 				require.NoError(t, err)
 				require.Equal(t, store.StatusSubmitted, before.Status)
@@ -160,10 +159,9 @@ func TestOperations_DoWhatTheyAreNamedAfter(t *testing.T) {
 				require.Equal(t, shape.Steps, before.Marks.Steps())
 				require.JSONEq(t, `{"steps":[{},{},{},{},{}]}`, string(before.Body))
 			}
-			l := p.load(plan)
-			r, err := b.control.do(append([]string{"EVALSHA", p.script.SHA1}, o.words(nil, plan[0], shape)...)...)
+			require.NoError(t, b.loadScript(t.Context(), script))
+			_, err = send(b.senders, c.load(calls))
 			require.NoError(t, err)
-			require.NoError(t, l.judge(0, r))
 			after, err := s.Get(t.Context(), gid(i))
 			require.NoError(t, err)
 			switch o.script.Name {
@@ -180,8 +178,8 @@ func TestOperations_DoWhatTheyAreNamedAfter(t *testing.T) {
 			case "claim":
 				require.EqualValues(t, 2, after.Epoch)
 			}
-			require.Equal(t, o.leaves != notDue, !after.Due.IsZero())
-			require.NoError(t, b.send(p.clear, plan))
+			require.Equal(t, o.after != notDue, !after.Due.IsZero())
+			require.NoError(t, b.pipeline(t.Context(), c.clear, calls))
 			_, err = s.Get(t.Context(), gid(i))
 			require.ErrorIs(t, err, store.ErrNotFound)
 		})

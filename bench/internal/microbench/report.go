@@ -1,0 +1,318 @@
+package microbench
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sagabench/internal/document"
+	"sagabench/internal/format"
+	"sagabench/lua"
+)
+
+// Document lays the summary out. dir is the result directory.
+func (s Summary) Document(dir string) document.Document {
+	servers := s.Lua.Servers
+	d := document.Document{Title: "The price of each script", Headline: headline(servers[0]), Command: s.Run.Command}
+	if !s.Validity.Valid {
+		d.Verdict = "NOT VALID: the warnings below say why; do not quote these numbers"
+	}
+	if len(servers) > 1 {
+		d.Parts = append(d.Parts, serversTable(servers))
+	}
+	for _, one := range servers {
+		for _, p := range one.parts() {
+			if len(servers) > 1 {
+				p.Title = one.Label() + ": " + p.Title
+			}
+			d.Parts = append(d.Parts, p)
+		}
+	}
+	d.Parts = append(d.Parts, document.Part{Title: "Warnings", List: s.Validity.Warnings})
+	for _, one := range servers {
+		d.Parts = append(d.Parts, document.Part{Title: "Not measured on " + one.Label(), List: one.NotMeasured})
+	}
+	d.Parts = slices.DeleteFunc(d.Parts, func(p document.Part) bool {
+		return len(p.List) == 0 && (p.Table == nil || len(p.Table.Rows) == 0)
+	})
+	d.Parts = append(d.Parts, document.Part{Title: "Environment", Facts: []document.Fact{
+		{Name: "machine", Value: fmt.Sprintf("%s, %d cores", s.Environment.CPU, s.Environment.Cores)},
+		{Name: "software", Value: s.Environment.Kernel + ", " + s.Environment.Go},
+		{Name: "topology", Value: s.Run.Topology},
+		{Name: "started", Value: s.Run.Started.UTC().Format(time.RFC3339)},
+		{Name: "files", Value: dir},
+	}})
+	return d
+}
+
+// Label tells servers apart.
+func (r Result) Label() string {
+	label := "Redis " + r.Server.Version
+	if threads := r.Server.Settings["io-threads"]; threads != "" && threads != "1" {
+		label += ", io-threads " + threads
+	}
+	return label
+}
+
+// headline is a server's result in one line.
+func headline(r Result) string {
+	if len(r.Comparisons) > 0 {
+		return fmt.Sprintf("The scripts of another directory compared with ours on %s, %d rounds", r.Label(), r.Method.Rounds)
+	}
+	c := r.ceiling(base.batch(16))
+	if c == nil {
+		return "The scripts on " + r.Label()
+	}
+	line := fmt.Sprintf("One core of %s can carry %s sagas/s: %s µs for one of %d steps, 16 per call", r.Label(), format.Number(c.PerS), format.Number(c.CPUUS), c.Steps)
+	if old := r.baseline(1); old != nil {
+		line += fmt.Sprintf("; the baseline, one call per round trip, takes %s", format.Number(old.CPUUS))
+	}
+	return line
+}
+
+// parts are the tables of one server.
+func (r Result) parts() []document.Part {
+	if len(r.Comparisons) > 0 {
+		return []document.Part{r.comparisonTable()}
+	}
+	return []document.Part{
+		r.priceTable(), r.baselineTable(), r.breakdownTable(), r.commandTable(), r.sizeTable(1), r.sizeTable(16),
+	}
+}
+
+func table(title, note string, columns ...string) document.Part {
+	p := document.Part{Title: title, Table: &document.Table{Columns: columns}}
+	if note != "" {
+		p.Text = []string{note}
+	}
+	return p
+}
+
+func addRow(p document.Part, name string, cells ...string) {
+	p.Table.Rows = append(p.Table.Rows, document.Row{Name: name, Cells: cells})
+}
+
+// addScripts adds a row for each script with its price per saga in each shape.
+func (r Result) addScripts(p document.Part, shapes []Shape) {
+	for _, script := range lua.All() {
+		var cells []string
+		for _, s := range shapes {
+			cells = append(cells, r.perSaga(script.Name, s))
+		}
+		addRow(p, script.Name, cells...)
+	}
+}
+
+func (r Result) priceTable() document.Part {
+	note := "Sagas per call / calls per round trip. A saga of 2 steps is saved, updated and completed once."
+	if spread := r.spread(); spread > 0 {
+		note += fmt.Sprintf(" The %.0f%% confidence interval of the typical price is %.0f%% wide.", 100*usual, 100*spread)
+	}
+	p := table("CPU of Redis, µs per saga", note)
+	shapes := batchShapes()
+	r.addScripts(p, shapes)
+	var sums, rates []string
+	for _, s := range shapes {
+		p.Table.Columns = append(p.Table.Columns, fmt.Sprintf("%d/%d", s.Sagas, s.Pipeline))
+		sum, rate := format.Unknown, format.Unknown
+		if c := r.ceiling(s); c != nil {
+			sum, rate = format.Number(c.CPUUS), format.Number(c.PerS)
+		}
+		sums, rates = append(sums, sum), append(rates, rate)
+	}
+	addRow(p, "saga of 2 steps", sums...)
+	addRow(p, "sagas/s of a core", rates...)
+	return p
+}
+
+func (r Result) baselineTable() document.Part {
+	p := table("Baseline and ours: one saga of 2 steps",
+		"The baseline keeps JSON records under three keys and an index, and sends the text of its four scripts.",
+		"CPU µs", "times ours", "sagas/s of a core", "calls", "bytes in", "bytes out")
+	for _, c := range r.Baselines {
+		addRow(p, fmt.Sprintf("baseline, %d per round trip", c.Pipeline),
+			format.Number(c.CPUUS), format.Unknown, format.Number(c.PerS), format.Number(c.Calls), format.Number(c.BytesIn), format.Number(c.BytesOut))
+		for _, sagas := range batches {
+			if our := r.ceiling(base.with(sagas, c.Pipeline)); our != nil {
+				addRow(p, fmt.Sprintf("  ours, %d per call", sagas), format.Number(our.CPUUS), format.Number(c.Ratios[strconv.Itoa(sagas)]), format.Number(our.PerS),
+					format.Number(our.Calls), format.Number(our.BytesIn), format.Number(our.BytesOut))
+			}
+		}
+	}
+	return p
+}
+
+var causes = []string{CauseNetwork, CauseDispatch, CauseArguments, CauseLua, CauseCommand, CauseRest}
+
+// byCause adds up the parts of each cause.
+func (b Breakdown) byCause() map[string]float64 {
+	sums := map[string]float64{}
+	for _, p := range b.Parts {
+		sums[p.Cause] += p.US
+	}
+	return sums
+}
+
+func (r Result) breakdownTable() document.Part {
+	p := table("Breakdown by cause, µs per saga",
+		"Measured by leaving parts out; one call per round trip. Rest is what the differences do not explain: for example, the first command on a key loads it into the CPU's cache.",
+		"total", CauseNetwork, CauseDispatch, CauseArguments, CauseLua, "commands", CauseRest, "costliest line")
+	for _, b := range r.Breakdowns {
+		sums := b.byCause()
+		cells := []string{format.Number(b.TotalUS)}
+		for _, cause := range causes {
+			cells = append(cells, format.Number(sums[cause]))
+		}
+		addRow(p, fmt.Sprintf("%s, %d per call", b.Case, b.Sagas), append(cells, b.Costliest)...)
+	}
+	for _, sagas := range detailedBatches { // bars of different batches differ too much in length for one chart
+		if c := r.breakdownChart(sagas); len(c.Bars) > 0 {
+			p.More = append(p.More, c)
+		}
+	}
+	if len(p.More) > 0 {
+		p.Chart, p.More = &p.More[0], p.More[1:]
+	}
+	return p
+}
+
+// breakdownChart has a bar for each script with a layer for each cause.
+func (r Result) breakdownChart(sagas int) document.Chart {
+	c := document.Chart{X: document.Axis{Label: "µs per saga"}}
+	for _, cause := range causes {
+		c.Series = append(c.Series, document.Series{Name: cause})
+	}
+	var totals []string
+	for _, b := range r.Breakdowns {
+		if b.Sagas != sagas {
+			continue
+		}
+		c.Bars = append(c.Bars, b.Case)
+		sums := b.byCause()
+		for i, cause := range causes {
+			// Noise can make a cause negative, which no bar can show.
+			c.Series[i].Points = append(c.Series[i].Points, document.Point{Y: max(0, sums[cause])})
+		}
+		totals = append(totals, b.Case+" "+format.Number(b.TotalUS))
+	}
+	c.Summary = fmt.Sprintf("µs of Redis per saga by cause, %s per call: %s.", format.Plural(sagas, "saga"), strings.Join(totals, ", "))
+	return c
+}
+
+func (r Result) commandTable() document.Part {
+	p := table("Commands in the scripts, per saga, 16 sagas per call",
+		"Price: what the script costs less without the command. Alone: the command by the server's own clock, without passing its arguments and reply.",
+		"price µs", "alone µs", "calls", "line")
+	for _, b := range r.Breakdowns {
+		for _, part := range b.Parts {
+			if b.Sagas == 16 && part.Cause == CauseCommand {
+				addRow(p, b.Case+" "+part.Command, format.Number(part.US), format.Number(*part.OwnUS), format.Number(part.Calls), part.Line)
+			}
+		}
+	}
+	return p
+}
+
+func (r Result) sizeTable(sagas int) document.Part {
+	p := table(fmt.Sprintf("µs per saga by its size and by the due index, %d per call, %d calls per round trip", sagas, base.Pipeline), "")
+	shapes := sizeShapes(sagas, r.Method.DueIndexes)
+	for _, s := range shapes {
+		name := format.Plural(s.Steps, "step")
+		switch {
+		case s.Payload > 0:
+			name = strconv.Itoa(s.Payload) + " B a step"
+		case s.DueIndex > 0:
+			name = format.Number(float64(s.DueIndex)) + " due"
+		}
+		p.Table.Columns = append(p.Table.Columns, name)
+	}
+	r.addScripts(p, shapes)
+	return p
+}
+
+func (r Result) comparisonTable() document.Part {
+	p := table("The other directory's scripts compared with ours, CPU µs per call",
+		fmt.Sprintf("The interval encloses the true median of the ratio with %.0f%% confidence. From %d rounds on, a difference is named if the interval excludes 1.",
+			100*strict, 2*minRoundsStrict),
+		"ours", "other", "other/ours", "from", "to", "the other is")
+	for _, c := range r.Comparisons {
+		addRow(p, fmt.Sprintf("%s, %d per call", c.Case, c.Sagas), format.Number(c.OursUS.Median), format.Number(c.OtherUS.Median),
+			format.Ratio(c.Ratio.Median), format.Ratio(c.Ratio.Low), format.Ratio(c.Ratio.High), c.Verdict)
+	}
+	return p
+}
+
+// serversTable sets the servers side by side.
+func serversTable(results []Result) document.Part {
+	p := table("Servers side by side, CPU µs per saga", "Sagas per call / calls per round trip.")
+	add := func(name string, of func(Result) string) {
+		var cells []string
+		for _, r := range results {
+			cells = append(cells, of(r))
+		}
+		addRow(p, name, cells...)
+	}
+	for _, r := range results {
+		p.Table.Columns = append(p.Table.Columns, r.Label())
+	}
+	for _, sagas := range detailedBatches {
+		for _, pipeline := range []int{1, base.Pipeline} {
+			s := base.with(sagas, pipeline)
+			at := fmt.Sprintf(" %d/%d", sagas, pipeline)
+			for _, call := range sagaCalls(s) {
+				add(call.key.Case+at, func(r Result) string { return r.perSaga(call.key.Case, s) })
+			}
+			add("sagas/s of a core"+at, func(r Result) string {
+				if c := r.ceiling(s); c != nil {
+					return format.Number(c.PerS)
+				}
+				return format.Unknown
+			})
+		}
+	}
+	add("baseline, a saga", func(r Result) string {
+		if old := r.baseline(1); old != nil {
+			return format.Number(old.CPUUS)
+		}
+		return format.Unknown
+	})
+	return p
+}
+
+func (r Result) baseline(pipeline int) *Baseline {
+	for i, b := range r.Baselines {
+		if b.Pipeline == pipeline {
+			return &r.Baselines[i]
+		}
+	}
+	return nil
+}
+
+// price finds what a case without a variant costs; nil if it was not measured.
+func (r Result) price(name string, s Shape) *Price {
+	key := Key{Case: name, Shape: s}
+	for i, p := range r.Prices {
+		if p.Key == key {
+			return &r.Prices[i]
+		}
+	}
+	return nil
+}
+
+func (r Result) perSaga(script string, s Shape) string {
+	if p := r.price(script, s); p != nil {
+		return format.Number(p.PerSagaUS)
+	}
+	return format.Unknown
+}
+
+func (r Result) ceiling(s Shape) *Ceiling {
+	for i, c := range r.Ceilings {
+		if c.Steps == s.Steps && c.Sagas == s.Sagas && c.Pipeline == s.Pipeline {
+			return &r.Ceilings[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package microbench
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"time"
+
+	"sagabench/bench/internal/probe"
+	"sagabench/bench/internal/result"
+)
+
+// Summary is summary.json of bench lua.
+type Summary struct {
+	result.Envelope         // without a check: no sagas were run
+	Lua             Servers `json:"lua"`
+}
+
+// Servers holds one result for each server.
+type Servers struct {
+	Servers []Result `json:"servers"`
+}
+
+// summarize puts the summary together. incomplete says why the measurement ended early;
+// nil: it did not.
+func summarize(ctx context.Context, cfg Config, started time.Time, servers []Result, incomplete error) Summary {
+	first := servers[0]
+	s := Summary{Lua: Servers{servers}, Envelope: result.Envelope{
+		Schema: result.Schema, Kind: result.KindLua,
+		Run: result.Run{
+			ID: cfg.ID, Started: started, DurationS: time.Since(started).Seconds(), Command: cfg.Command,
+			Store:    result.Store{Driver: "redis", Version: first.Server.Version, Settings: first.Server.Settings},
+			Scenario: result.Scenario{Steps: base.Steps},
+			Topology: "caller and Redis on two machines", SharedHost: first.sharedHost, Commit: probe.Commit(ctx),
+		},
+		Validity:    result.Validity{Valid: incomplete == nil, Warnings: []string{}},
+		Environment: probe.Environment(ctx),
+	}}
+	warn := func(warning string) { s.Validity.Warnings = append(s.Validity.Warnings, warning) }
+	if incomplete != nil {
+		warn("incomplete: " + incomplete.Error())
+	}
+	if first.sharedHost {
+		s.Run.Topology = "caller and Redis on one machine"
+		warn("shared host: the caller and Redis share a machine; its speed limits the calls per second, but hardly the CPU per call")
+	}
+	for _, one := range servers {
+		for _, warning := range one.Warnings {
+			warn(one.Label() + ": " + warning)
+		}
+	}
+	return s
+}
+
+// Price is what one call costs.
+type Price struct {
+	Key
+	CPUUS     Estimate          `json:"cpu_us"`      // of the server, all threads
+	CoreUS    float64           `json:"core_us"`     // of the main thread, where the server reports it
+	PerSagaUS float64           `json:"per_saga_us"` // CPUUS divided by the sagas per call
+	CallsPerS Estimate          `json:"calls_per_s"`
+	BytesIn   float64           `json:"bytes_in"` // to the server
+	BytesOut  float64           `json:"bytes_out"`
+	Inside    map[string]Inside `json:"inside"` // commands of one call, by INFO commandstats
+}
+
+// Method says how it was measured.
+type Method struct {
+	Rounds        int     `json:"rounds"`
+	WindowMS      float64 `json:"window_ms"`
+	DueIndexes    []int   `json:"due_indexes"`
+	FinishedSagas int     `json:"finished_sagas_kept"`
+	HarnessOverhead
+}
+
+// Result is what was measured on one server.
+type Result struct {
+	Server      Server       `json:"server"`
+	Method      Method       `json:"method"`
+	Prices      []Price      `json:"prices"`
+	Breakdowns  []Breakdown  `json:"splits"`
+	Ceilings    []Ceiling    `json:"ceilings"`
+	Baselines   []Baseline   `json:"classic"`
+	Comparisons []Comparison `json:"comparisons"`
+	NotMeasured []string     `json:"not_measured"` // what, and why
+	Warnings    []string     `json:"warnings"`
+
+	sharedHost bool // with the caller
+}
+
+// result returns what was measured so far. Lists without entries are empty, not nil.
+func (b *bench) result() Result {
+	r := Result{
+		Server: b.server,
+		Method: Method{
+			Rounds: b.rounds, WindowMS: float64(b.cfg.Window) / float64(time.Millisecond),
+			DueIndexes: b.cfg.DueIndexes, FinishedSagas: b.cfg.FinishedSagas, HarnessOverhead: b.overhead,
+		},
+		Prices: []Price{}, Breakdowns: b.breakdowns(), Ceilings: b.ceilings(), Comparisons: b.comparisons(),
+		NotMeasured: append([]string{}, b.notes...),
+	}
+	r.Baselines = b.baselines(r.Ceilings)
+	for _, c := range b.cases {
+		if c.measured() {
+			r.Prices = append(r.Prices, c.price())
+		}
+	}
+	r.Warnings = b.warnings(r)
+	local, remote := b.senders[0].conn.LocalAddr(), b.senders[0].conn.RemoteAddr()
+	r.sharedHost = local.Network() == "unix" || hostOf(local) == hostOf(remote)
+	return r
+}
+
+func hostOf(address net.Addr) string {
+	host, _, _ := net.SplitHostPort(address.String())
+	return host
+}
+
+func (c *callCase) price() Price {
+	p := Price{
+		Key: c.Key, CPUUS: c.estimate(sample.cpuPerCall), CoreUS: c.median(sample.corePerCall), CallsPerS: c.estimate(sample.callsPerS),
+		BytesIn: c.median(sample.inPerCall), BytesOut: c.median(sample.outPerCall), Inside: map[string]Inside{},
+	}
+	p.PerSagaUS = p.CPUUS.Median / float64(c.Sagas)
+	for _, s := range c.samples {
+		maps.Copy(p.Inside, s.inside)
+	}
+	for command := range p.Inside {
+		p.Inside[command] = Inside{
+			Calls: c.median(func(s sample) float64 { return s.inside[command].Calls / s.calls }),
+			US:    c.median(func(s sample) float64 { return s.inside[command].US / s.calls }),
+		}
+	}
+	return p
+}
+
+// Thresholds of warnings.
+const (
+	wideSpread   = 0.10 // of the interval of the typical price
+	foreignShare = 0.01 // of the bytes that the server received
+	idleShare    = 0.02 // of a core
+	usPerS       = 1e6
+)
+
+// warnings say what to know before a price is quoted.
+func (b *bench) warnings(r Result) []string {
+	all := []string{}
+	warn := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	if b.rounds > 0 && b.rounds < minRounds {
+		warn("few rounds: %d; an interval needs %d", b.rounds, minRounds)
+	}
+	if spread := r.spread(); spread > wideSpread {
+		warn("noise: the interval of the typical price is %.0f%% wide, which means that the machine was busy", 100*spread)
+	}
+	if foreign, all := b.foreignBytes(); foreign > foreignShare*all {
+		warn("other clients: they sent %.1f%% of the bytes that the server received, and what it did for them is in the prices", 100*foreign/all)
+	}
+	if share := b.overhead.IdleUS / usPerS; share > idleShare {
+		warn("the server is not idle: without calls it uses %.1f%% of a core", 100*share)
+	}
+	return all
+}
+
+// spread returns the median of the prices' relative interval widths, or 0.
+func (r Result) spread() float64 {
+	var spreads []float64
+	for _, p := range r.Prices {
+		spreads = append(spreads, p.CPUUS.Spread())
+	}
+	if len(spreads) == 0 {
+		return 0
+	}
+	slices.Sort(spreads)
+	return spreads[len(spreads)/2]
+}
+
+// foreignBytes returns how many bytes the server received in all windows from other
+// clients, and how many in total.
+func (b *bench) foreignBytes() (foreign, total float64) {
+	for _, c := range b.cases {
+		for _, s := range c.samples {
+			foreign += max(0, s.foreign)
+			total += max(0, s.foreign) + s.in
+		}
+	}
+	return foreign, total
+}
