@@ -139,7 +139,7 @@ var batchTests = []test{
 		}
 	}},
 
-	// Sagas of unlike sizes in one batch must not take each other's parts.
+	// Sagas of different sizes in one batch must not mix their parts.
 	{"Apply_MixesSizes", long, func(f *fixture) {
 		names := gids(60)
 		body := func(i int) string { return strings.Repeat("b", i*i*37%5000) }

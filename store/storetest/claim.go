@@ -81,7 +81,7 @@ var claimTests = []test{
 	{"ClaimDue_TakesTheLongestOverdueFirst", long, func(f *fixture) {
 		names := gids(12)
 		f.createAll(names)
-		// They fall due in an order that is neither that of creation nor of name.
+		// They become due in an order that differs from those of creation and name.
 		var want []string
 		var last time.Time
 		for i := range names {

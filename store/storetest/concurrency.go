@@ -10,7 +10,7 @@ import (
 	"sagabench/store"
 )
 
-// racers is how many goroutines use a store at once.
+// racers is the number of goroutines that use a store at once.
 const racers = 64
 
 var concurrencyTests = []test{
@@ -97,7 +97,7 @@ var concurrencyTests = []test{
 		marks := []store.Mark{store.MarkSucceeded, store.MarkFailed}
 		f.must(create("g", func(c *store.Create) { c.Steps = racers }))
 		errs := f.race(func(w int) store.Change {
-			// Branch 0 is marked by all, and one by each.
+			// All mark branch 0, and each another branch.
 			return stay(submitted("g"), mark(0, marks[w%2]), mark(store.Branch(1+w), store.MarkSucceeded))
 		})
 		r := f.get("g")
@@ -112,7 +112,7 @@ var concurrencyTests = []test{
 		}
 	}},
 
-	// Batches of the same sagas, in opposite orders, must not lock each other out.
+	// Batches of the same sagas in opposite orders must not deadlock.
 	{"Concurrent_Batches_DoNotBlockEachOther", long, func(f *fixture) {
 		names := gids(30)
 		s, ctx := f.store, f.ctx()
@@ -153,8 +153,8 @@ var concurrencyTests = []test{
 		claimed := make([][]store.Record, claimers)
 		errs := make([]error, claimers)
 		together(claimers, func(w int) {
-			// A claim may come back empty while others take what it saw, so one
-			// empty answer does not mean that all are taken.
+			// A claim may be empty because others claimed the sagas that it read, so
+			// one empty reply does not mean that all are claimed.
 			empty := 0
 			for deadline := time.Now().Add(patience); empty < 20 && time.Now().Before(deadline); {
 				records, err := s.ClaimDue(ctx, fmt.Sprint("w", w), long, 10)
@@ -188,8 +188,8 @@ var concurrencyTests = []test{
 		}
 	}},
 
-	// The owner of a saga ends it while another claims it: if the claim comes
-	// first the end is refused, if the end comes first nothing is claimed.
+	// The owner of a saga ends it while another claims it. If the claim is first, the
+	// end is refused. If the end is first, the saga is not claimed.
 	{"Concurrent_ClaimAndEnd_OneWins", long, func(f *fixture) {
 		names := gids(400)
 		f.createAll(names, dueAtOnce)
@@ -227,7 +227,7 @@ var concurrencyTests = []test{
 	}},
 }
 
-// race applies the change of each racer at the same time.
+// race applies one change per racer at the same time.
 func (f *fixture) race(change func(w int) store.Change) []error {
 	s, ctx := f.store, f.ctx()
 	errs := make([]error, racers)

@@ -159,7 +159,7 @@ var createTests = []test{
 	}},
 }
 
-// everyByte is each that a body or a note may hold.
+// everyByte returns every byte that a body or a note may hold.
 func everyByte() (every []byte) {
 	for b := 1; b < 256; b++ {
 		every = append(every, byte(b))

@@ -129,7 +129,7 @@ var lifecycleTests = []test{
 		f.must(create("new"))
 	}},
 
-	// A change whose caller gave up may still be applied, but not by half.
+	// A change whose context ended may still be applied, but only as a whole.
 	{"Context_EndingDuringACall_HalvesNothing", long, func(f *fixture) {
 		for round := range 30 {
 			names := gids(300)[10*round : 10*round+10]
@@ -138,7 +138,7 @@ var lifecycleTests = []test{
 				return move(submitted(gid), store.StatusAborting, mark(0, store.MarkFailed), mark(3, store.MarkSucceeded), note("it was refused"))
 			})
 			created := f.applyBriefly(round, creates)
-			// Once all are there, a create still under way makes no difference.
+			// Now all sagas exist, so a create that is still under way changes nothing.
 			for i, err := range f.apply(creates...) {
 				if created[i] == nil {
 					require.ErrorIs(f.t, err, store.ErrDuplicate, "%s was acknowledged", creates[i].Gid())
@@ -170,8 +170,8 @@ func readsAndClaim(ctx context.Context, s store.Store, gid string) map[string]er
 	return map[string]error{"Get": get, "List": list, "ClaimDue": claim, "Stats": stats, "Settings": settings}
 }
 
-// applyBriefly applies changes with a context that ends in the midst of it. An
-// error of the contract's would say that nothing was written, which is not so.
+// applyBriefly applies changes with a context that ends meanwhile. The contract's own
+// errors must not be returned: they say that nothing was written.
 func (f *fixture) applyBriefly(round int, changes []store.Change) []error {
 	ctx, cancel := context.WithTimeout(f.ctx(), time.Duration(round)*25*time.Microsecond)
 	defer cancel()

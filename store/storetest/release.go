@@ -37,7 +37,7 @@ var releaseTests = []test{
 		require.EqualValues(f.t, 1, f.stats().Due)
 
 		claimed := f.claim("second", 2*time.Hour, 10)
-		require.Len(f.t, claimed, 1, "what is put off waits for its time")
+		require.Len(f.t, claimed, 1, "the other saga is due later")
 		want := was
 		want.Epoch, want.Owner, want.Due = 2, "second", claimed[0].Due
 		same(f.t, want, claimed[0])
@@ -46,7 +46,7 @@ var releaseTests = []test{
 		f.refused(store.ErrConflict, move(was, store.StatusSucceeded))
 		f.unchanged(want)
 
-		// Whoever claimed it may release it likewise.
+		// The new owner may release the saga too.
 		f.must(stay(claimed[0], release(-1)))
 		third := f.claim("third", long, 10)
 		require.Len(f.t, third, 1)
@@ -54,7 +54,7 @@ var releaseTests = []test{
 		require.EqualValues(f.t, 3, third[0].Epoch)
 	}},
 
-	// What fences is the epoch alone: a release does not keep out whoever made it.
+	// Only the epoch fences: the coordinator that released a saga can still change it.
 	{"Release_LeavesTheEpochItsChanges", long, func(f *fixture) {
 		f.must(create("g"))
 		f.must(stay(submitted("g"), release(long)))
@@ -81,7 +81,7 @@ var releaseTests = []test{
 		require.Equal(f.t, store.StatusFailed, got.Status)
 	}},
 
-	// Changes that are alike but for the release must not be taken for the same.
+	// Changes that differ only in their release must not be grouped.
 	{"Release_OfSomeOfABatch_LeavesTheOthers", long, func(f *fixture) {
 		names := gids(40)
 		f.createAll(names)
@@ -102,8 +102,8 @@ var releaseTests = []test{
 	}},
 }
 
-// releases fails unless t, a release until in two hours, does what it says and
-// nothing else.
+// releases applies t, which must release the saga for two hours and change nothing that
+// it does not name.
 func (f *fixture) releases(t *store.Transition) {
 	f.t.Helper()
 	want := f.get(t.GID)

@@ -81,7 +81,7 @@ var retentionTests = []test{
 		f.absent("g")
 	}},
 
-	// What is left of the first saga of a gid must not end the second.
+	// The expiry of a gid's first saga must not end its second saga.
 	{"Retention_OutlastsAReopening", brief, func(f *fixture) {
 		f.must(create("g"), create("h"))
 		f.must(move(submitted("g"), store.StatusSucceeded))
@@ -97,7 +97,7 @@ var retentionTests = []test{
 	}},
 }
 
-// goes waits until no saga has this gid.
+// goes waits until the saga is absent.
 func (f *fixture) goes(gid string) {
 	f.t.Helper()
 	f.until("the retention of "+gid+" ends", func() bool {

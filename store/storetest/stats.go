@@ -66,6 +66,6 @@ var statsTests = []test{
 	}},
 }
 
-// since is how much older than our clock says a store may say that something
-// is, its times being to the millisecond.
+// since returns the largest age that a store may report, whose times are rounded to
+// milliseconds.
 func since(t time.Time) time.Duration { return time.Since(t) + 2*time.Millisecond }

@@ -148,8 +148,8 @@ var transitionTests = []test{
 		require.Empty(f.t, f.claim("second", long, 1))
 	}},
 
-	// The first branch that a saga does not have comes right behind its marks, so
-	// writing it would change what is stored there.
+	// The mark of a branch that the saga does not have would overwrite what the store
+	// keeps after the marks.
 	{"Transition_BeyondTheSteps_IsInvalid", long, func(f *fixture) {
 		f.must(create("g"))
 		was := f.get("g")
@@ -192,8 +192,8 @@ var transitionTests = []test{
 		require.Equal(f.t, "at the end", f.get("h").Note)
 	}},
 
-	// The note is any text, as long as is allowed, beside bodies short and long. It
-	// is there after whatever comes later, and goes when another replaces it.
+	// A note of any bytes and the largest length, with bodies of several sizes, is kept
+	// until another note replaces it.
 	{"Transition_KeepsTheLargestNote", long, func(f *fixture) {
 		text := string(everyByte())
 		text += strings.Repeat("w", store.MaxNoteBytes-len(text)-1) + " "
