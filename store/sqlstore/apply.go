@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sagabench/store"
+	"sagabench/store/sqlstore/sqlconn"
 )
 
 // Limits of one transaction. MariaDB makes a temporary table of a list of 1000
@@ -199,7 +200,7 @@ func (s *Store) applyChunk(ctx context.Context, c chunk, noWait bool) (rest chun
 	if rest.size() == 0 {
 		return rest, nil
 	}
-	err = s.transact(ctx, func(tx session) error {
+	err = s.transact(ctx, func(tx sqlconn.Session) error {
 		rest.fail(nil) // of an attempt that had no effect
 		if statement := s.dialect.noWait(rest); noWait && statement != "" {
 			if err := s.exec(ctx, tx, statement); err != nil {
@@ -223,8 +224,8 @@ func (s *Store) retention() int64 { return millis(s.cfg.Retention) }
 
 // transact runs f in a transaction, again while that has no effect. So f may run more
 // than once, and its results count only if transact returns nil.
-func (s *Store) transact(ctx context.Context, f func(tx session) error) error {
-	return s.persist(ctx, func() error { return inTransaction(ctx, s.db, f) })
+func (s *Store) transact(ctx context.Context, f func(tx sqlconn.Session) error) error {
+	return s.persist(ctx, func() error { return sqlconn.InTransaction(ctx, s.db, f) })
 }
 
 // persist runs f until it does not lose a deadlock.

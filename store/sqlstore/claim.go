@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sagabench/store"
+	"sagabench/store/sqlstore/sqlconn"
 )
 
 // ClaimDue implements store.Store. Each of its transactions claims up to
@@ -23,7 +24,7 @@ func (s *Store) ClaimDue(ctx context.Context, owner string, lease time.Duration,
 		for found, most := 0, 0; found == most && limit > 0 && size < store.MaxPageBytes; limit -= found {
 			most = min(limit, maxChunkChanges)
 			var c claim
-			err := s.transact(ctx, func(tx session) (err error) {
+			err := s.transact(ctx, func(tx sqlconn.Session) (err error) {
 				c, err = s.claim(ctx, tx, owner, lease, most, store.MaxPageBytes-size)
 				return err
 			})
@@ -49,7 +50,7 @@ type claim struct {
 }
 
 // claim claims up to limit sagas, until their notes and bodies reach maxBytes.
-func (s *Store) claim(ctx context.Context, tx session, owner string, lease time.Duration, limit, maxBytes int) (c claim, err error) {
+func (s *Store) claim(ctx context.Context, tx sqlconn.Session, owner string, lease time.Duration, limit, maxBytes int) (c claim, err error) {
 	text, args := s.dueQuery(limit)
 	rows, err := s.rows(ctx, tx, text, args...)
 	if err != nil || len(rows) == 0 {

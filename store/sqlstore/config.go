@@ -3,10 +3,10 @@ package sqlstore
 import (
 	"fmt"
 	"log/slog"
-	"regexp"
 	"time"
 
 	"sagabench/store"
+	"sagabench/store/sqlstore/sqlconn"
 )
 
 // Config says which server to use and how.
@@ -50,11 +50,9 @@ func DefaultConfig() Config {
 	}
 }
 
-var validSchema = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,31}$`)
-
 func (c Config) check() (Config, error) {
 	switch {
-	case !validSchema.MatchString(c.Schema):
+	case !sqlconn.ValidSchema.MatchString(c.Schema):
 		return c, fmt.Errorf("%w: schema: %q, want 1 to 32 of a-z 0-9 _, no digit first", store.ErrInvalid, c.Schema)
 	case c.Retention < 0:
 		return c, fmt.Errorf("%w: retention: %v, at least 0", store.ErrInvalid, c.Retention)

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"sagabench/store"
+	"sagabench/store/sqlstore/sqlconn"
 )
 
 // maxRounds bounds how often create inserts sagas that others create and drop at
@@ -13,7 +14,7 @@ import (
 const maxRounds = 10
 
 // create inserts the sagas of c that are new, and refuses the rest.
-func (s *Store) create(ctx context.Context, tx session, c chunk) error {
+func (s *Store) create(ctx context.Context, tx sqlconn.Session, c chunk) error {
 	for range maxRounds {
 		if len(c.creates) == 0 {
 			return nil
@@ -32,7 +33,7 @@ func (s *Store) create(ctx context.Context, tx session, c chunk) error {
 
 // refuse refuses the creates of sagas that exist. It returns the others, which may be
 // tried again, and deletes their rows that have expired.
-func (s *Store) refuse(ctx context.Context, tx session, c chunk) (again []*store.Create, err error) {
+func (s *Store) refuse(ctx context.Context, tx sqlconn.Session, c chunk) (again []*store.Create, err error) {
 	rows, err := s.whole(ctx, tx, gidsOf(c.creates))
 	if err != nil {
 		return nil, err

@@ -5,16 +5,17 @@ import (
 	"database/sql"
 
 	"sagabench/store"
+	"sagabench/store/sqlstore/sqlconn"
 )
 
 // dialect is how the two kinds of server differ.
 type dialect interface {
 	// connect opens the pool. On MySQL it creates the database.
-	connect(ctx context.Context, cfg Config, dial dialer) (*sql.DB, error)
+	connect(ctx context.Context, cfg Config, dial sqlconn.Dialer) (*sql.DB, error)
 
 	// migrating runs f on one connection and in an existing schema, while no other
 	// process does.
-	migrating(ctx context.Context, db *sql.DB, cfg Config, f func(tx session) error) error
+	migrating(ctx context.Context, db *sql.DB, cfg Config, f func(tx sqlconn.Session) error) error
 
 	// migrations are the statements of each step of the schema's history. Each
 	// may be run again: MySQL cannot roll back half a step.
@@ -47,7 +48,7 @@ type dialect interface {
 
 	// insert inserts new sagas and returns the gids of those that it inserted. If
 	// some exist, it may insert none.
-	insert(ctx context.Context, tx session, creates []*store.Create) ([]string, error)
+	insert(ctx context.Context, tx sqlconn.Session, creates []*store.Create) ([]string, error)
 
 	// skipsLocked reports whether the server has SKIP LOCKED.
 	skipsLocked() bool
@@ -68,6 +69,13 @@ type dialect interface {
 
 	// flush returns once every earlier commit is on disk.
 	flush(ctx context.Context, db *sql.DB) error
+}
+
+func newDialect(server sqlconn.Server) dialect {
+	if server.MySQL != nil {
+		return &mysqlDialect{client: server.MySQL}
+	}
+	return &postgresDialect{client: server.Postgres}
 }
 
 // Indexes, as the dialects name them.

@@ -16,6 +16,7 @@ import (
 
 	"sagabench/internal/fill"
 	"sagabench/store"
+	"sagabench/store/sqlstore/sqlconn"
 )
 
 var finishedRows = flag.Int64("rows", 30_000, "finished sagas in the table of TestQueries; of millions also say -timeout 60m")
@@ -101,7 +102,7 @@ func (s *Store) fill(ctx context.Context, n int, status string, done bool, due t
 		numbers = fmt.Sprintf("WITH RECURSIVE g(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM g WHERE i < %d) SELECT i FROM g", n)
 		gid = "CONCAT(ORD(" + status + "), '-', i)"
 	}
-	return onConnection(ctx, s.db, func(conn *sql.Conn) error {
+	return sqlconn.OnConnection(ctx, s.db, func(conn *sql.Conn) error {
 		if d, is := s.dialect.(*mysqlDialect); is {
 			limit := "cte_max_recursion_depth"
 			if d.mariaDB {
@@ -144,7 +145,7 @@ func (s *Store) rowsRead(t *testing.T, k *kind, text string) (read int64, plan s
 		require.NoError(t, json.Unmarshal([]byte(plan), &plans))
 		return plans[0].Plan.scanned(), plans[0].Plan.String()
 	}
-	require.NoError(t, onConnection(ctx, s.db, func(conn *sql.Conn) error {
+	require.NoError(t, sqlconn.OnConnection(ctx, s.db, func(conn *sql.Conn) error {
 		if err := s.explainMySQL(t, conn, text, &plan); err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/store"
+	"sagabench/store/sqlstore/sqlconn"
 )
 
 // with gives the sessions of PostgreSQL a parameter.
@@ -41,7 +42,7 @@ func (k *kind) kill(ctx context.Context, admin *Store, schema string) error {
 	if k.name == "postgres" {
 		find = "SELECT pid FROM pg_stat_activity WHERE application_name = ? ORDER BY state <> 'active', random() LIMIT 1"
 	}
-	ids, err := queryStrings(ctx, admin.db, admin.dialect.bind(find), schema)
+	ids, err := sqlconn.QueryStrings(ctx, admin.db, admin.dialect.bind(find), schema)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
@@ -56,7 +57,7 @@ func (k *kind) kill(ctx context.Context, admin *Store, schema string) error {
 		err = admin.exec(ctx, admin.db, "SELECT pg_terminate_backend("+ids[0]+")")
 	}
 	const noSuchThread = 1094
-	if hasNumber(err, noSuchThread) {
+	if sqlconn.HasNumber(err, noSuchThread) {
 		return nil // it was quicker
 	}
 	return err
@@ -141,7 +142,7 @@ func TestApply_UnderDeadlocks_LosesNothing(t *testing.T) {
 					return
 				}
 				var gids []string
-				err := inTransaction(t.Context(), other.db, func(tx session) (err error) {
+				err := sqlconn.InTransaction(t.Context(), other.db, func(tx sqlconn.Session) (err error) {
 					gids, err = other.noteBackwards(t.Context(), tx, roundGIDs(l.rounds.Load()))
 					return err
 				})
@@ -170,7 +171,7 @@ var errNothing = errors.New("nothing there to lock")
 // noteBackwards adds a letter to the notes of two sagas. The first is some saga of
 // the second half. The other comes before it, where others begin to lock, and is
 // held by somebody, who before long waits for the first.
-func (s *Store) noteBackwards(ctx context.Context, tx session, gids []string) (noted []string, err error) {
+func (s *Store) noteBackwards(ctx context.Context, tx sqlconn.Session, gids []string) (noted []string, err error) {
 	n := len(gids)/2 + rand.N(len(gids)/2)
 	before, last := gids[:n], gids[n]
 	if rand.N(4) > 0 { // InnoDB has the one lose that has written less
@@ -195,12 +196,12 @@ func (s *Store) noteBackwards(ctx context.Context, tx session, gids []string) (n
 	return []string{last, first}, s.note(ctx, tx, first)
 }
 
-func (s *Store) note(ctx context.Context, tx session, gid string) error {
+func (s *Store) note(ctx context.Context, tx sqlconn.Session, gid string) error {
 	add := "UPDATE saga SET note = COALESCE(note, ''::bytea) || 'x'::bytea WHERE gid = ?"
 	if _, ok := s.dialect.(*mysqlDialect); ok {
 		add = "UPDATE saga SET note = CONCAT(COALESCE(note, ''), 'x') WHERE gid = ?"
 	}
-	changed, err := affected(tx.ExecContext(ctx, s.dialect.bind(add), gid))
+	changed, err := sqlconn.Affected(tx.ExecContext(ctx, s.dialect.bind(add), gid))
 	if err == nil && changed == 0 {
 		return errNothing
 	}
@@ -209,9 +210,9 @@ func (s *Store) note(ctx context.Context, tx session, gid string) error {
 
 // held lists which of these sagas somebody has locked.
 func (s *Store) held(ctx context.Context, gids []string) (held []string, err error) {
-	err = inTransaction(ctx, s.db, func(tx session) error {
+	err = sqlconn.InTransaction(ctx, s.db, func(tx sqlconn.Session) error {
 		gidIn, args := s.dialect.gidIn(gids)
-		free, err := queryStrings(ctx, tx, s.dialect.bind("SELECT gid FROM saga WHERE "+gidIn+" FOR UPDATE SKIP LOCKED"), args...)
+		free, err := sqlconn.QueryStrings(ctx, tx, s.dialect.bind("SELECT gid FROM saga WHERE "+gidIn+" FOR UPDATE SKIP LOCKED"), args...)
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 
 	"sagabench/deploy/lab"
 	"sagabench/store"
+	"sagabench/store/sqlstore/sqlconn"
 	"sagabench/store/storetest"
 )
 
@@ -191,7 +192,7 @@ func (s *Store) begin(t *testing.T) *sql.Tx {
 }
 
 // lockRow locks a row for the rest of a transaction.
-func (s *Store) lockRow(t *testing.T, tx session, n int) {
+func (s *Store) lockRow(t *testing.T, tx sqlconn.Session, n int) {
 	t.Helper()
 	require.NoError(t, s.exec(t.Context(), tx, "SELECT gid FROM saga WHERE gid = ? FOR UPDATE", gid(n)))
 }

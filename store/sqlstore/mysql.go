@@ -3,17 +3,16 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"sagabench/store"
+	"sagabench/store/sqlstore/sqlconn"
 )
 
 // mysqlDialect is MariaDB and MySQL.
@@ -29,7 +28,7 @@ type mysqlDialect struct {
 // minPacket fits a statement with the longest body, escaped.
 const minPacket = 2*store.MaxBodyBytes + 1<<20
 
-func (d *mysqlDialect) connect(ctx context.Context, cfg Config, dial dialer) (*sql.DB, error) {
+func (d *mysqlDialect) connect(ctx context.Context, cfg Config, dial sqlconn.Dialer) (*sql.DB, error) {
 	client := d.client
 	client.Timeout = cfg.Timeout
 	client.Logger = &mysql.NopLogger{}
@@ -69,27 +68,13 @@ func (d *mysqlDialect) connect(ctx context.Context, cfg Config, dial dialer) (*s
 	if err != nil {
 		return nil, err
 	}
-	pool := sql.OpenDB(boundedConnector{connector, cfg.Timeout})
+	pool := sql.OpenDB(sqlconn.BoundedConnector{Connector: connector, Timeout: cfg.Timeout})
 	// Close idle connections before the server does. The pool checks for them once in
 	// that time, or once a second if that is longer.
 	pool.SetConnMaxIdleTime(cfg.silence() / 3)
 	pool.SetMaxOpenConns(cfg.Conns)
 	pool.SetMaxIdleConns(cfg.Conns)
 	return pool, nil
-}
-
-// boundedConnector gives up on a server that accepts a connection and then does not
-// answer. The client bounds dialling only, and the pool may connect without a caller,
-// one connection at a time: it would never get another.
-type boundedConnector struct {
-	driver.Connector
-	timeout time.Duration
-}
-
-func (c boundedConnector) Connect(ctx context.Context) (driver.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
-	return c.Connector.Connect(ctx)
 }
 
 // prepareServer checks the server's version and settings, and creates the database.
@@ -140,8 +125,8 @@ func (d *mysqlDialect) checkVersion() error {
 	return nil
 }
 
-func (d *mysqlDialect) migrating(ctx context.Context, db *sql.DB, cfg Config, f func(tx session) error) error {
-	return onConnection(ctx, db, func(conn *sql.Conn) (err error) {
+func (d *mysqlDialect) migrating(ctx context.Context, db *sql.DB, cfg Config, f func(tx sqlconn.Session) error) error {
+	return sqlconn.OnConnection(ctx, db, func(conn *sql.Conn) (err error) {
 		var locked int
 		name := "saga_migration." + cfg.Schema
 		if err := conn.QueryRowContext(ctx, "SELECT COALESCE(GET_LOCK(?, ?), 0)", name, int(openTimeout.Seconds())).Scan(&locked); err != nil {
@@ -221,15 +206,15 @@ func (d *mysqlDialect) skipsLocked() bool { return d.skipLocked }
 // sweep skips locked rows only after it has met one: DELETE has no SKIP LOCKED.
 func (d *mysqlDialect) sweep(ctx context.Context, db *sql.DB, limit int) (int64, error) {
 	expired := "done = true AND due <= " + d.now()
-	dropped, err := affected(db.ExecContext(ctx, "DELETE FROM saga WHERE "+expired+" ORDER BY due LIMIT ?", limit))
+	dropped, err := sqlconn.Affected(db.ExecContext(ctx, "DELETE FROM saga WHERE "+expired+" ORDER BY due LIMIT ?", limit))
 	if !d.skipLocked || !d.isLocked(err) {
 		return dropped, err
 	}
-	gids, err := queryStrings(ctx, db, "SELECT gid FROM "+d.table(indexDue)+" WHERE "+expired+" ORDER BY due LIMIT ? FOR UPDATE SKIP LOCKED", limit)
+	gids, err := sqlconn.QueryStrings(ctx, db, "SELECT gid FROM "+d.table(indexDue)+" WHERE "+expired+" ORDER BY due LIMIT ? FOR UPDATE SKIP LOCKED", limit)
 	if err != nil || len(gids) == 0 {
 		return 0, err
 	}
-	return affected(db.ExecContext(ctx, "DELETE FROM saga WHERE gid IN "+listOf(gids)+" AND "+expired))
+	return sqlconn.Affected(db.ExecContext(ctx, "DELETE FROM saga WHERE gid IN "+listOf(gids)+" AND "+expired))
 }
 
 func (d *mysqlDialect) showsUnflushed() bool { return d.unflushed.Load() }
@@ -243,15 +228,10 @@ func (d *mysqlDialect) flush(ctx context.Context, db *sql.DB) error {
 
 func (d *mysqlDialect) isDeadlock(err error) bool {
 	const deadlock = 1213
-	return hasNumber(err, deadlock)
+	return sqlconn.HasNumber(err, deadlock)
 }
 
 func (d *mysqlDialect) isLocked(err error) bool {
 	const lockWaitTimeout, lockNoWait = 1205, 3572 // MariaDB uses the first for both
-	return hasNumber(err, lockWaitTimeout) || hasNumber(err, lockNoWait)
-}
-
-func hasNumber(err error, number uint16) bool {
-	refused, ok := errors.AsType[*mysql.MySQLError](err)
-	return ok && refused.Number == number
+	return sqlconn.HasNumber(err, lockWaitTimeout) || sqlconn.HasNumber(err, lockNoWait)
 }

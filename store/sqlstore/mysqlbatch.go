@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"sagabench/store"
+	"sagabench/store/sqlstore/sqlconn"
 )
 
 // apply is all or nothing. It is one transaction: an INSERT of what is created and an
@@ -33,13 +34,13 @@ func (d *mysqlDialect) apply(ctx context.Context, db *sql.DB, c chunk, retention
 	return c, err
 }
 
-func (d *mysqlDialect) insert(ctx context.Context, tx session, creates []*store.Create) ([]string, error) {
+func (d *mysqlDialect) insert(ctx context.Context, tx sqlconn.Session, creates []*store.Create) ([]string, error) {
 	b := mysqlBatch{now: d.now()}
 	b.insert(creates)
 	// All or nothing: an existing gid fails the statement. INSERT IGNORE would ignore
 	// other errors as well.
 	_, err := tx.ExecContext(ctx, b.statements[0], b.args...)
-	if hasNumber(err, duplicateEntry) {
+	if sqlconn.HasNumber(err, duplicateEntry) {
 		return nil, nil
 	}
 	return gidsOf(creates), err
@@ -160,19 +161,19 @@ func (b *mysqlBatch) send(ctx context.Context, db *sql.DB) (done bool, err error
 	if !alone {
 		b.statements = append(slices.Insert(b.statements, 0, "BEGIN"), "COMMIT")
 	}
-	err = onConnection(ctx, db, func(conn *sql.Conn) error {
-		rows, err := affected(conn.ExecContext(ctx, strings.Join(b.statements, ";"), b.args...)) // of the last
+	err = sqlconn.OnConnection(ctx, db, func(conn *sql.Conn) error {
+		rows, err := sqlconn.Affected(conn.ExecContext(ctx, strings.Join(b.statements, ";"), b.args...)) // of the last
 		if err == nil {
 			done = rows > 0 || !alone
 			return nil
 		}
-		if hasNumber(err, duplicateEntry) || hasNumber(err, outOfRange) {
+		if sqlconn.HasNumber(err, duplicateEntry) || sqlconn.HasNumber(err, outOfRange) {
 			err = nil
 		}
 		if alone {
 			return err
 		}
-		return cmp.Or(err, rollBack(ctx, conn))
+		return cmp.Or(err, sqlconn.RollBack(ctx, conn))
 	})
 	return done, err
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
+
+	"sagabench/store/sqlstore/sqlconn"
 )
 
 // postgresDialect is PostgreSQL.
@@ -18,7 +20,7 @@ type postgresDialect struct {
 	client *pgx.ConnConfig
 }
 
-func (d *postgresDialect) connect(ctx context.Context, cfg Config, dial dialer) (*sql.DB, error) {
+func (d *postgresDialect) connect(ctx context.Context, cfg Config, dial sqlconn.Dialer) (*sql.DB, error) {
 	client := d.client
 	client.ConnectTimeout = cfg.Timeout
 	client.DialFunc = pgconn.DialFunc(dial)
@@ -66,8 +68,8 @@ func (d *postgresDialect) connect(ctx context.Context, cfg Config, dial dialer) 
 	return pool, nil
 }
 
-func (d *postgresDialect) migrating(ctx context.Context, db *sql.DB, cfg Config, f func(tx session) error) error {
-	return inTransaction(ctx, db, func(tx session) error {
+func (d *postgresDialect) migrating(ctx context.Context, db *sql.DB, cfg Config, f func(tx sqlconn.Session) error) error {
+	return sqlconn.InTransaction(ctx, db, func(tx sqlconn.Session) error {
 		if _, err := tx.ExecContext(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", openTimeout.Milliseconds())); err != nil {
 			return err
 		}
@@ -114,7 +116,7 @@ func (d *postgresDialect) migrations() [][]string {
 func (d *postgresDialect) dropSchema(ctx context.Context, db *sql.DB, schema string) error {
 	_, err := db.ExecContext(ctx, "DROP SCHEMA IF EXISTS "+schema+" RESTRICT")
 	const dependentObjects = "2BP01"
-	if hasCode(err, dependentObjects) {
+	if sqlconn.HasCode(err, dependentObjects) {
 		return nil
 	}
 	return err
@@ -145,7 +147,7 @@ func (d *postgresDialect) gidIn(gids []string) (condition string, args []any) {
 func (d *postgresDialect) skipsLocked() bool { return true }
 
 func (d *postgresDialect) sweep(ctx context.Context, db *sql.DB, limit int) (int64, error) {
-	return affected(db.ExecContext(ctx, "DELETE FROM saga WHERE ctid = ANY(ARRAY(SELECT ctid FROM saga WHERE done = true AND due <= "+d.now()+
+	return sqlconn.Affected(db.ExecContext(ctx, "DELETE FROM saga WHERE ctid = ANY(ARRAY(SELECT ctid FROM saga WHERE done = true AND due <= "+d.now()+
 		" ORDER BY due LIMIT $1 FOR UPDATE SKIP LOCKED))", limit))
 }
 
@@ -157,15 +159,10 @@ func (d *postgresDialect) flush(context.Context, *sql.DB) error { return nil }
 
 func (d *postgresDialect) isDeadlock(err error) bool {
 	const serialization, deadlock = "40001", "40P01"
-	return hasCode(err, serialization) || hasCode(err, deadlock)
+	return sqlconn.HasCode(err, serialization) || sqlconn.HasCode(err, deadlock)
 }
 
 func (d *postgresDialect) isLocked(err error) bool {
 	const lockTimeout = "55P03"
-	return hasCode(err, lockTimeout)
-}
-
-func hasCode(err error, code string) bool {
-	refused, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && refused.Code == code
+	return sqlconn.HasCode(err, lockTimeout)
 }

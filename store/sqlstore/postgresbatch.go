@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"sagabench/store"
+	"sagabench/store/sqlstore/sqlconn"
 )
 
 // A batch is one array for each column, so that its statement is always the same and
@@ -16,7 +17,7 @@ func (d *postgresDialect) apply(ctx context.Context, db *sql.DB, c chunk, retent
 	if !noWait {
 		return d.write(ctx, db, c, retention)
 	}
-	err = inTransaction(ctx, db, func(tx session) error {
+	err = sqlconn.InTransaction(ctx, db, func(tx sqlconn.Session) error {
 		if _, err := tx.ExecContext(ctx, d.noWait(c)); err != nil {
 			return err
 		}
@@ -26,7 +27,7 @@ func (d *postgresDialect) apply(ctx context.Context, db *sql.DB, c chunk, retent
 	return rest, err
 }
 
-func (d *postgresDialect) write(ctx context.Context, tx session, c chunk, retention int64) (rest chunk, err error) {
+func (d *postgresDialect) write(ctx context.Context, tx sqlconn.Session, c chunk, retention int64) (rest chunk, err error) {
 	var text string
 	var args []any
 	switch {
@@ -37,7 +38,7 @@ func (d *postgresDialect) write(ctx context.Context, tx session, c chunk, retent
 	default:
 		text, args = insertAndUpdate, append(insertArgs(c.creates), updateArgs(c.transitions, retention)...)
 	}
-	written, err := queryStrings(ctx, tx, text, args...)
+	written, err := sqlconn.QueryStrings(ctx, tx, text, args...)
 	if err != nil || len(written) == c.size() {
 		return chunk{}, err
 	}
@@ -49,8 +50,8 @@ func (d *postgresDialect) write(ctx context.Context, tx session, c chunk, retent
 // locks last while a table grows.
 func (d *postgresDialect) noWait(chunk) string { return "SET LOCAL lock_timeout = '5ms'" }
 
-func (d *postgresDialect) insert(ctx context.Context, tx session, creates []*store.Create) ([]string, error) {
-	return queryStrings(ctx, tx, insertOnly, insertArgs(creates)...)
+func (d *postgresDialect) insert(ctx context.Context, tx sqlconn.Session, creates []*store.Create) ([]string, error) {
+	return sqlconn.QueryStrings(ctx, tx, insertOnly, insertArgs(creates)...)
 }
 
 // The statements, each with its parameters numbered.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sagabench/store"
+	"sagabench/store/sqlstore/sqlconn"
 )
 
 // Get implements store.Store. Like List it returns once what it has seen is on disk.
@@ -41,7 +42,7 @@ func (s *Store) Get(ctx context.Context, gid string) (record store.Record, err e
 }
 
 // whole reads rows with all their columns, in the order of gids.
-func (s *Store) whole(ctx context.Context, db session, gids []string) (all []row, err error) {
+func (s *Store) whole(ctx context.Context, db sqlconn.Session, gids []string) (all []row, err error) {
 	for some := range slices.Chunk(gids, maxChunkChanges) {
 		text, args := s.wholeQuery(some)
 		rows, err := s.rows(ctx, db, text, args...)

@@ -1,9 +1,11 @@
 package sqlstore
 
 import (
+	"context"
 	"time"
 
 	"sagabench/store"
+	"sagabench/store/sqlstore/sqlconn"
 )
 
 // row is a row of the table saga.
@@ -69,6 +71,23 @@ func (r *row) record() (store.Record, error) {
 
 // expired reports whether the retention of the saga had ended when the row was read.
 func (r *row) expired() bool { return r.Done && r.Due <= r.Now }
+
+// exec runs a statement whose parameters are written as ?, whatever the server.
+func (s *Store) exec(ctx context.Context, db sqlconn.Session, text string, args ...any) error {
+	_, err := db.ExecContext(ctx, s.dialect.bind(text), args...)
+	return err
+}
+
+// rows runs a query of the columns that Store.columns lists. Its parameters are
+// written as ?.
+func (s *Store) rows(ctx context.Context, db sqlconn.Session, text string, args ...any) ([]row, error) {
+	return sqlconn.Query(ctx, db, s.dialect.bind(text), args, func(r *row) []any {
+		return []any{
+			&r.GID, &r.Status, &r.Done, &r.Epoch, &r.Owner, &r.Marks, &r.Created, &r.Updated, &r.Due,
+			&r.Note, &r.Body, &r.Bytes, &r.Now,
+		}
+	})
+}
 
 func byGID(rows []row) map[string]*row {
 	all := make(map[string]*row, len(rows))

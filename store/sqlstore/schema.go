@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	"sagabench/store"
+	"sagabench/store/sqlstore/sqlconn"
 )
 
 // migrate applies the steps of the schema's history that the table saga_migration
 // does not contain.
 func (s *Store) migrate(ctx context.Context) error {
-	err := s.dialect.migrating(ctx, s.db, s.cfg, func(tx session) error {
+	err := s.dialect.migrating(ctx, s.db, s.cfg, func(tx sqlconn.Session) error {
 		migrated, err := s.hasTable(ctx, tx, "saga_migration")
 		if err != nil {
 			return err
@@ -50,7 +51,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) hasTable(ctx context.Context, db session, name string) (bool, error) {
+func (s *Store) hasTable(ctx context.Context, db sqlconn.Session, name string) (bool, error) {
 	var n int
 	err := db.QueryRowContext(ctx, s.dialect.bind("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ? AND table_name = ?"),
 		s.cfg.Schema, name).Scan(&n)

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"sagabench/store"
+	"sagabench/store/sqlstore/sqlconn"
 )
 
 // queryValues runs a query of names and values.
-func queryValues(ctx context.Context, db session, text string) (map[string]string, error) {
+func queryValues(ctx context.Context, db sqlconn.Session, text string) (map[string]string, error) {
 	type value struct{ name, value string }
-	rows, err := query(ctx, db, text, nil, func(v *value) []any { return []any{&v.name, &v.value} })
+	rows, err := sqlconn.Query(ctx, db, text, nil, func(v *value) []any { return []any{&v.name, &v.value} })
 	values := make(map[string]string, len(rows))
 	for _, v := range rows {
 		values[v.name] = v.value

@@ -19,6 +19,7 @@ import (
 
 	"sagabench/deploy/lab"
 	"sagabench/store"
+	"sagabench/store/sqlstore/sqlconn"
 )
 
 // hasty is a configuration under which a call that gets no answer ends soon, and one
@@ -76,7 +77,7 @@ func (k *kind) stop(t *testing.T, server *lab.Server, s *Store) (goOn func()) {
 	t.Helper()
 	pids := []int{server.PID()}
 	if k.name == "postgres" { // a process for each session, and some more
-		sessions, err := query(t.Context(), s.db, "SELECT pid FROM pg_stat_activity", nil, func(pid *int) []any { return []any{pid} })
+		sessions, err := sqlconn.Query(t.Context(), s.db, "SELECT pid FROM pg_stat_activity", nil, func(pid *int) []any { return []any{pid} })
 		require.NoError(t, err)
 		pids = append(pids, sessions...)
 	}

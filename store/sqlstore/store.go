@@ -6,13 +6,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"sagabench/store"
+	"sagabench/store/sqlstore/sqlconn"
 )
 
 // Store implements store.Store.
@@ -52,21 +51,21 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sql: %w", err)
 	}
-	d, address, database, err := parseURL(cfg.URL)
+	server, err := sqlconn.ParseURL(cfg.URL)
 	if err != nil {
 		return nil, fmt.Errorf("sql: %w: url: %w", store.ErrInvalid, err)
 	}
-	cfg.Schema = cmp.Or(database, cfg.Schema)
-	s := &Store{cfg: cfg, address: address, dialect: d}
+	cfg.Schema = cmp.Or(server.Database, cfg.Schema)
+	s := &Store{cfg: cfg, address: server.Address, dialect: newDialect(server)}
 	opening, cancel := context.WithTimeout(ctx, openTimeout+cfg.Timeout)
 	defer cancel()
-	if s.db, err = d.connect(opening, cfg, s.dial); err == nil {
+	if s.db, err = s.dialect.connect(opening, cfg, sqlconn.NewDialer(cfg.silence(), &s.roundTrips)); err == nil {
 		if err = s.prepare(opening); err != nil {
 			_ = s.db.Close()
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", address, oneLine{err})
+		return nil, fmt.Errorf("%s: %w", s.address, sqlconn.OneLine{Err: err})
 	}
 	s.startSweeping()
 	return s, nil
@@ -86,22 +85,6 @@ func (s *Store) prepare(ctx context.Context) error {
 		return fmt.Errorf("read the server's settings: %w", err)
 	}
 	return nil
-}
-
-// dialer opens a network connection.
-type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
-
-// dial opens a connection whose round trips are counted. Keep-alives find a server
-// that has vanished, also on an idle connection, about as soon as it would find a
-// vanished client.
-func (s *Store) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	silence := s.cfg.silence()
-	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: silence, Interval: silence / 2, Count: 2}}
-	c, err := dialer.DialContext(ctx, network, addr)
-	if err != nil {
-		return nil, err
-	}
-	return &countedConn{Conn: c, roundTrips: &s.roundTrips}, nil
 }
 
 // openTimeout is how long preparing the schema may take, and how long Open waits
@@ -160,18 +143,11 @@ func (s *Store) call(ctx context.Context, limit time.Duration, doing string, f f
 	return nil
 }
 
-// oneLine joins the lines of an error: a client may list its attempts one per line.
-type oneLine struct{ error }
-
-func (e oneLine) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
-
-func (e oneLine) Unwrap() error { return e.error }
-
 // failure adds the server's address and what was being done to an error. It also adds
 // the error of ctx, the caller's, whose end may come back as a broken connection.
 func (s *Store) failure(ctx context.Context, doing string, err error) error {
 	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
-		return fmt.Errorf("%s: %s: %w: %w", s.address, doing, ended, oneLine{err})
+		return fmt.Errorf("%s: %s: %w: %w", s.address, doing, ended, sqlconn.OneLine{Err: err})
 	}
-	return fmt.Errorf("%s: %s: %w", s.address, doing, oneLine{err})
+	return fmt.Errorf("%s: %s: %w", s.address, doing, sqlconn.OneLine{Err: err})
 }

@@ -5,11 +5,12 @@ import (
 	"fmt"
 
 	"sagabench/store"
+	"sagabench/store/sqlstore/sqlconn"
 )
 
 // transition applies or refuses the transitions of c one by one. They are sorted by
 // gid, the order in which the rows are locked.
-func (s *Store) transition(ctx context.Context, tx session, c chunk) error {
+func (s *Store) transition(ctx context.Context, tx sqlconn.Session, c chunk) error {
 	if len(c.transitions) == 0 {
 		return nil
 	}
