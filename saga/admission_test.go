@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/saga"
+	"sagabench/saga/machine"
 	"sagabench/store"
 	"sagabench/store/memstore"
 )
@@ -72,7 +73,7 @@ func TestSubmit_ADeferredSagaTakesNoRoom(t *testing.T) {
 	cfg := patient()
 	cfg.MaxInFlight, cfg.RetryInterval, cfg.MaxRetryInterval = 1, time.Hour, time.Hour
 	onStores(t, time.Hour, func(t *testing.T, open opener) {
-		undecided := &branches{answer: func(context.Context, saga.Call) (saga.Outcome, string) { return saga.Ongoing, "not yet" }}
+		undecided := &branches{answer: func(context.Context, saga.Call) (machine.Outcome, string) { return machine.Ongoing, "not yet" }}
 		c := start(t, open(), undecided, cfg)
 		for range 5 {
 			until(t, "there is room", func() bool { return c.Counters().InFlight == 0 })

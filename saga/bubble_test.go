@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/saga"
+	"sagabench/saga/machine"
 	"sagabench/store"
 	"sagabench/store/memstore"
 )
@@ -97,13 +98,13 @@ func TestLease_OutlastsEveryCall(t *testing.T) {
 			}
 			return errs
 		}}
-		branches := &branches{answer: func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+		branches := &branches{answer: func(ctx context.Context, c saga.Call) (machine.Outcome, string) {
 			record := mustGet(t, model, c.GID)
 			end, ok := ctx.Deadline()
 			assert.True(t, ok)
 			assert.False(t, end.After(record.Due), "the lease ends in %v, the call in %v", time.Until(record.Due), time.Until(end))
 			time.Sleep(300 * time.Millisecond)
-			return saga.Succeeded, ""
+			return machine.Succeeded, ""
 		}}
 		c := start(t, way, branches, cfg)
 		s := newSaga(20)
@@ -123,11 +124,11 @@ func TestLease_OfASagaTakenOver_OutlastsItsCalls(t *testing.T) {
 		cfg.Lease, cfg.RequestTimeout = 2*time.Second, 900*time.Millisecond
 		model := memstore.New(time.Hour)
 		create(t, model, "left", `{"steps":[{"action":"http://a"}]}`, 1)
-		branches := &branches{answer: func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+		branches := &branches{answer: func(ctx context.Context, c saga.Call) (machine.Outcome, string) {
 			end, ok := ctx.Deadline()
 			assert.True(t, ok)
 			assert.False(t, end.After(mustGet(t, model, c.GID).Due))
-			return saga.Succeeded, ""
+			return machine.Succeeded, ""
 		}}
 		c := start(t, &claimer{model, func([]store.Record, int) { time.Sleep(1500 * time.Millisecond) }}, branches, cfg)
 		result, err := c.Wait(t.Context(), "left")
@@ -144,9 +145,9 @@ func TestLease_OfALongSaga_IsRenewed(t *testing.T) {
 		cfg := unhurried()
 		cfg.Lease, cfg.RequestTimeout = 10*time.Second, 3*time.Second
 		model := memstore.New(time.Hour)
-		branches := &branches{answer: func(context.Context, saga.Call) (saga.Outcome, string) {
+		branches := &branches{answer: func(context.Context, saga.Call) (machine.Outcome, string) {
 			time.Sleep(2999 * time.Millisecond)
-			return saga.Succeeded, ""
+			return machine.Succeeded, ""
 		}}
 		a, b := start(t, model, branches, cfg), start(t, model, branches, cfg)
 		s := newSaga(100)
@@ -196,9 +197,9 @@ func TestClose_CallAnswersAllTheSame_IsTheLast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		model := memstore.New(time.Hour)
-		branches := &branches{answer: func(context.Context, saga.Call) (saga.Outcome, string) {
+		branches := &branches{answer: func(context.Context, saga.Call) (machine.Outcome, string) {
 			time.Sleep(time.Second) // and no look at the context
-			return saga.Succeeded, ""
+			return machine.Succeeded, ""
 		}}
 		c := start(t, model, branches, unhurried())
 		s := newSaga(10)
@@ -269,11 +270,11 @@ func TestRun_TakenUpJustBeforeItsTimeout_CallsNoActionOnceMore(t *testing.T) {
 			}
 			return to.Apply(ctx, changes)
 		}}
-		undecided := &branches{answer: func(_ context.Context, c saga.Call) (saga.Outcome, string) {
+		undecided := &branches{answer: func(_ context.Context, c saga.Call) (machine.Outcome, string) {
 			if c.Branch.IsCompensation() {
-				return saga.Succeeded, ""
+				return machine.Succeeded, ""
 			}
-			return saga.Ongoing, "not yet"
+			return machine.Ongoing, "not yet"
 		}}
 		cfg := unhurried()
 		cfg.PollInterval = 10 * time.Millisecond
@@ -293,12 +294,12 @@ func TestRun_RetryLimit_DoesNotCountCallsThatAStopCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		shared := memstore.New(time.Hour)
-		silent := &branches{answer: func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+		silent := &branches{answer: func(ctx context.Context, c saga.Call) (machine.Outcome, string) {
 			if c.Branch.IsCompensation() {
-				return saga.Succeeded, ""
+				return machine.Succeeded, ""
 			}
 			<-ctx.Done()
-			return saga.Unknown, "no answer"
+			return machine.Unknown, "no answer"
 		}}
 		cfg := unhurried()
 		cfg.RequestTimeout = 10 * time.Second

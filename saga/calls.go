@@ -6,43 +6,45 @@ import (
 	"slices"
 	"time"
 
+	"sagabench/saga/machine"
 	"sagabench/store"
 )
 
-// calls are the branches that one run has under way.
+// calls are the calls of branches that one run has under way.
 type calls struct {
-	ctx     context.Context // of all of them; nil before the first
+	ctx     context.Context // of all calls; nil before the first
 	cutOff  context.CancelFunc
 	answers chan answer
-	waiting int // for so many answers
+	pending int // answers that are still to come
 
-	// A participant whose answer is not heard may be at work until the deadline of
+	// A participant whose answer is not received may be at work until the deadline of
 	// the call.
-	busy  time.Time // until then an action may be
-	after time.Time // until then a branch may be whose call was cut off by stop
+	busyUntil       time.Time // of actions
+	cutOffBusyUntil time.Time // of actions and compensations that stop has cut off
 }
 
 // answer is how a call ended.
 type answer struct {
-	Event
-	busy time.Time // until then the participant may still be at work
+	machine.Event
+	busyUntil time.Time // the participant may be at work until then
 }
 
-// take takes an answer that was waited for.
-func (c *calls) take(a answer) Event {
-	c.waiting--
+// take accounts for one pending answer.
+func (c *calls) take(a answer) machine.Event {
+	c.pending--
 	if !a.Branch.IsCompensation() {
-		c.busy = later(c.busy, a.busy)
+		c.busyUntil = later(c.busyUntil, a.busyUntil)
 	}
 	return a.Event
 }
 
-// left is for how long an action may still be at work, to be written.
-func (c *calls) left() time.Duration {
-	if c.busy.IsZero() {
+// busyFor is how long an action may still be at work, in whole milliseconds as a store
+// keeps it.
+func (c *calls) busyFor() time.Duration {
+	if c.busyUntil.IsZero() {
 		return 0
 	}
-	return upToMillis(max(time.Until(c.busy), 0))
+	return ceilMillis(max(time.Until(c.busyUntil), 0))
 }
 
 func later(a, b time.Time) time.Time {
@@ -52,13 +54,12 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// upToMillis is what a store takes, and not less.
-func upToMillis(d time.Duration) time.Duration {
+func ceilMillis(d time.Duration) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// more takes what else has been answered already.
-func (c *calls) more(events []Event) []Event {
+// drain adds the answers that are there already.
+func (c *calls) drain(events []machine.Event) []machine.Event {
 	for {
 		select {
 		case a := <-c.answers:
@@ -69,61 +70,61 @@ func (c *calls) more(events []Event) []Event {
 	}
 }
 
-// stop cuts off what is under way, waits for it to end, and returns what was
-// answered all the same. Stopping twice is allowed.
-func (c *calls) stop() (answered []Event) {
+// stop cuts off the calls under way, waits for them to return, and returns the answers
+// that came all the same. Stopping twice is allowed.
+func (c *calls) stop() (answered []machine.Event) {
 	if c.ctx == nil {
 		return nil
 	}
 	c.cutOff()
-	for c.waiting > 0 {
+	for c.pending > 0 {
 		a := <-c.answers
-		c.after = later(c.after, a.busy)
-		if e := c.take(a); e.Outcome != Unknown {
+		c.cutOffBusyUntil = later(c.cutOffBusyUntil, a.busyUntil)
+		if e := c.take(a); e.Outcome != machine.Unknown {
 			answered = append(answered, e)
 		}
 	}
 	return answered
 }
 
-// callAll calls branches. Those without a URL succeed at once, and are added to
-// events. An answer counts only if the saga is still ours, which the next write
-// finds out.
-func (c *Coordinator) callAll(r *run, branches []store.Branch, events []Event) []Event {
+// startCalls calls branches in the background. Branches without a URL succeed at once,
+// and are added to events. Answers count only if the saga is still ours, which the next
+// write finds out.
+func (c *Coordinator) startCalls(r *run, branches []store.Branch, events []machine.Event) []machine.Event {
 	for _, b := range branches {
 		if r.saga.url(b) == "" {
-			events = append(events, Event{Outcome: Succeeded, Branch: b})
+			events = append(events, machine.Event{Outcome: machine.Succeeded, Branch: b})
 			continue
 		}
 		if r.calls.ctx == nil {
 			r.calls.ctx, r.calls.cutOff = context.WithCancel(c.ctx)
 			r.calls.answers = make(chan answer)
 		}
-		r.calls.waiting++
-		lease, from := r.until, time.Time{}
+		r.calls.pending++
+		notBefore, leaseEnd := time.Time{}, r.leaseEnd
 		if b.IsCompensation() {
-			from = r.calls.busy // of its action, or of another: it is not worth to tell them apart
+			notBefore = r.calls.busyUntil // of any action: telling them apart is not worth it
 		}
-		go func() { r.calls.answers <- c.call(r, b, from, lease) }()
+		go func() { r.calls.answers <- c.call(r, b, notBefore, leaseEnd) }()
 	}
 	return events
 }
 
-// call asks a branch, not before from, and not beyond the lease: when this
-// process was stopped there may be nothing left of it.
-func (c *Coordinator) call(r *run, b store.Branch, from, lease time.Time) answer {
-	a := answer{Event: Event{Branch: b, Outcome: Unknown}}
-	if !from.IsZero() { // few have to wait: no look at the clock for the others
+// call calls a branch, not before notBefore and not beyond leaseEnd: if this process was
+// stopped meanwhile, nothing of the lease may be left.
+func (c *Coordinator) call(r *run, b store.Branch, notBefore, leaseEnd time.Time) answer {
+	a := answer{Event: machine.Event{Branch: b, Outcome: machine.Unknown}}
+	if !notBefore.IsZero() { // most need not read the clock
 		select {
-		case <-time.After(time.Until(from)):
+		case <-time.After(time.Until(notBefore)):
 		case <-r.calls.ctx.Done():
 			return a
 		}
 	}
 	began := time.Now()
-	deadline := began.Add(c.limit(r.saga, b))
-	if lease.Before(deadline) {
-		deadline = lease
+	deadline := began.Add(c.requestTimeout(r.saga, b))
+	if leaseEnd.Before(deadline) {
+		deadline = leaseEnd
 	}
 	if !began.Before(deadline) {
 		a.Reason = "the lease ended before the call began"
@@ -136,16 +137,16 @@ func (c *Coordinator) call(r *run, b store.Branch, from, lease time.Time) answer
 	}
 	outcome, why := c.caller.Call(ctx, call)
 	switch outcome {
-	case Unknown:
-		a.busy = deadline
-	case Ended:
-		outcome = Unknown
+	case machine.Unknown:
+		a.busyUntil = deadline
+	case machine.Ended:
+		outcome = machine.Unknown
 	}
 	a.Outcome = outcome
 	if why != "" {
-		a.Reason = reason(fmt.Sprintf("step %d, %s: %s", b.Step()+1, Op(b), why))
+		a.Reason = machine.Reason(fmt.Sprintf("step %d, %s: %s", b.Step()+1, Op(b), why))
 	}
-	if b.IsCompensation() && outcome == Failed {
+	if b.IsCompensation() && outcome == machine.Failed {
 		c.stats.refusedCompensations.Add(1)
 	}
 	if c.cfg.Observe != nil {
@@ -154,12 +155,12 @@ func (c *Coordinator) call(r *run, b store.Branch, from, lease time.Time) answer
 	return a
 }
 
-// withoutAll is list without less, all of which it holds.
+// withoutAll returns list without the elements of less, all of which it holds.
 func withoutAll(list, less []store.Branch) []store.Branch {
 	switch len(less) {
 	case 0:
 		return list
-	case len(list): // all of them
+	case len(list):
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(list), func(b store.Branch) bool { return slices.Contains(less, b) })

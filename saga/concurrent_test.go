@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/saga"
+	"sagabench/saga/branch"
+	"sagabench/saga/machine"
 	"sagabench/store"
 	"sagabench/store/memstore"
 )
@@ -22,19 +24,19 @@ func timed(takes map[string]time.Duration, refuse string) (*branches, func() []s
 	var mu sync.Mutex
 	var journal []string
 	began := time.Now()
-	all := &branches{answer: func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+	all := &branches{answer: func(ctx context.Context, c saga.Call) (machine.Outcome, string) {
 		mu.Lock()
 		journal = append(journal, fmt.Sprintf("%s at %v", label(c.Branch), time.Since(began)))
 		mu.Unlock()
 		select {
 		case <-time.After(takes[label(c.Branch)]):
 		case <-ctx.Done():
-			return saga.Unknown, "cut off"
+			return machine.Unknown, "cut off"
 		}
 		if label(c.Branch) == refuse {
-			return saga.Failed, "no money left"
+			return machine.Failed, "no money left"
 		}
-		return saga.Succeeded, ""
+		return machine.Succeeded, ""
 	}}
 	return all, func() []string {
 		mu.Lock()
@@ -132,11 +134,11 @@ func TestRun_Timeout_AbortsAndCompensates(t *testing.T) {
 				all, journal := timed(map[string]time.Duration{"a1": takes.action}, "")
 				if takes.action == 0 {
 					decided := all.answer
-					all.answer = func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+					all.answer = func(ctx context.Context, c saga.Call) (machine.Outcome, string) {
 						if outcome, why := decided(ctx, c); c.Branch != store.Action(1) {
 							return outcome, why
 						}
-						return saga.Ongoing, "not yet"
+						return machine.Ongoing, "not yet"
 					}
 				}
 				cfg := unhurried()
@@ -195,13 +197,13 @@ func TestRun_NoAnswer_BacksOffUpToTheLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var calls []time.Time
-		all := &branches{answer: func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+		all := &branches{answer: func(ctx context.Context, c saga.Call) (machine.Outcome, string) {
 			if c.Branch != store.Action(1) {
-				return saga.Succeeded, ""
+				return machine.Succeeded, ""
 			}
 			calls = append(calls, time.Now())
 			<-ctx.Done()
-			return saga.Unknown, "cut off"
+			return machine.Unknown, "cut off"
 		}}
 		cfg := unhurried()
 		cfg.PollInterval, cfg.MaxRetryInterval = time.Millisecond, 40*time.Second
@@ -225,20 +227,20 @@ func TestRun_NoAnswer_BacksOffUpToTheLimit(t *testing.T) {
 func TestFuncs_CallsWhatIsRegistered(t *testing.T) {
 	t.Parallel()
 	next := &branches{}
-	funcs := saga.NewFuncs(next)
+	funcs := branch.NewFuncs(next)
 	var seen saga.Call
 	ok := funcs.Handle("ok", func(_ context.Context, c saga.Call) error { seen = c; return nil })
-	no := funcs.Handle("no", func(context.Context, saga.Call) error { return fmt.Errorf("%w: no money left", saga.ErrRefused) })
-	later := funcs.Handle("later", func(context.Context, saga.Call) error { return saga.ErrOngoing })
+	no := funcs.Handle("no", func(context.Context, saga.Call) error { return fmt.Errorf("%w: no money left", branch.ErrRefused) })
+	later := funcs.Handle("later", func(context.Context, saga.Call) error { return branch.ErrOngoing })
 	broken := funcs.Handle("broken", func(context.Context, saga.Call) error { return fmt.Errorf("broken") })
 	panics := funcs.Handle("panics", func(context.Context, saga.Call) error { panic("oh") })
-	for url, want := range map[string]saga.Outcome{
-		ok: saga.Succeeded, no: saga.Failed, later: saga.Ongoing, broken: saga.Ended, panics: saga.Ended,
-		"func:unknown": saga.Ended, "http://elsewhere": saga.Succeeded,
+	for url, want := range map[string]machine.Outcome{
+		ok: machine.Succeeded, no: machine.Failed, later: machine.Ongoing, broken: machine.Ended, panics: machine.Ended,
+		"func:unknown": machine.Ended, "http://elsewhere": machine.Succeeded,
 	} {
 		outcome, why := funcs.Call(t.Context(), saga.Call{GID: "g", URL: url, Payload: "p"})
 		require.Equal(t, want, outcome, url)
-		require.Equal(t, want == saga.Succeeded, why == "", url)
+		require.Equal(t, want == machine.Succeeded, why == "", url)
 	}
 	require.Equal(t, "p", seen.Payload)
 	require.Equal(t, []string{"a0"}, next.of("g"))
@@ -247,9 +249,9 @@ func TestFuncs_CallsWhatIsRegistered(t *testing.T) {
 	require.NoError(t, funcs.Check("http://elsewhere"))
 	require.ErrorContains(t, funcs.Check("func:unknown"), "no such function")
 	require.Error(t, funcs.Check("bad:"))
-	require.ErrorContains(t, saga.NewFuncs(nil).Check("http://elsewhere"), "only functions")
-	outcome, _ := saga.NewFuncs(nil).Call(t.Context(), saga.Call{URL: "http://elsewhere"})
-	require.Equal(t, saga.Ended, outcome)
+	require.ErrorContains(t, branch.NewFuncs(nil).Check("http://elsewhere"), "only functions")
+	outcome, _ := branch.NewFuncs(nil).Call(t.Context(), saga.Call{URL: "http://elsewhere"})
+	require.Equal(t, machine.Ended, outcome)
 }
 
 func TestObserve_SeesEveryAttempt(t *testing.T) {

@@ -9,42 +9,41 @@ import (
 	"sagabench/store/groupcommit"
 )
 
-// Config is how a coordinator behaves.
+// Config configures a coordinator.
 type Config struct {
-	// Lease is how long a saga stays this coordinator's without a word from it.
-	// After a crash its sagas are taken over when their leases end.
+	// Lease is how long a saga belongs to this coordinator after each write. After a
+	// crash its sagas are taken over when their leases end.
 	Lease time.Duration
-	// RequestTimeout bounds one call of a branch, unless the saga says otherwise.
-	// A lease must hold two.
+	// RequestTimeout bounds one call of a branch, unless the saga sets its own. Lease must
+	// be at least twice as long.
 	RequestTimeout time.Duration
-	// RetryInterval is how long a saga is put off when a branch has not decided,
-	// or for the first time when it has not answered; doubled each further time up
-	// to MaxRetryInterval. A saga may ask for another.
+	// RetryInterval is the pause before a branch that has not decided is called again. If
+	// it does not answer, the pause doubles each time, up to MaxRetryInterval. A saga may
+	// set its own.
 	RetryInterval    time.Duration
 	MaxRetryInterval time.Duration
-	// PollInterval is how often due sagas are looked for, and how often a saga
-	// that runs elsewhere is looked at by those who wait for its end.
+	// PollInterval is the time between two claims of due sagas, and between two reads of a
+	// saga whose end a client waits for.
 	PollInterval time.Duration
-	// MaxRecovering bounds the sagas taken over and under way at once.
+	// MaxRecovering limits the sagas that were taken over and are under way.
 	MaxRecovering int
-	// MaxInFlight bounds the submitted sagas under way at once; more are refused
-	// with ErrBusy. One that waits for a branch costs two goroutines, four while it
-	// holds a connection. A concurrent saga counts once for each step. Sagas that are
-	// deferred do not count.
+	// MaxInFlight limits the submitted sagas under way; more are refused with ErrBusy. A
+	// saga that waits for a branch costs two goroutines, four while it holds a connection.
+	// A concurrent saga counts once for each step. Deferred sagas do not count.
 	MaxInFlight int
-	// MaxWait is how long Run and Wait wait for a saga to end, to the length of a
-	// PollInterval and a call of the store; 0: until their context ends. It spares
-	// a busy server a timer per saga.
+	// MaxWait is how long Run and Wait wait for the end of a saga, to within a PollInterval
+	// and a call of the store; 0: until their context ends. It spares a busy server a timer
+	// per saga.
 	MaxWait time.Duration
 
-	// Observe, if set, is told of every call of a branch, from many goroutines.
+	// Observe, if set, is called after every call of a branch, from many goroutines.
 	Observe func(Attempt)
 
 	Commit groupcommit.Config
 	Logger *slog.Logger // nil: slog.Default
 }
 
-// DefaultConfig suits branches that answer within a few seconds.
+// DefaultConfig returns a configuration for branches that answer within a few seconds.
 func DefaultConfig() Config {
 	return Config{
 		Lease:          10 * time.Second,

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/saga"
+	"sagabench/saga/machine"
 	"sagabench/store"
 )
 
@@ -144,9 +145,9 @@ func TestRun_SameSagaAgain_GivesTheSameEnd(t *testing.T) {
 func TestRun_HundredAtOnce_AreOneSaga(t *testing.T) {
 	onStores(t, time.Hour, func(t *testing.T, open opener) {
 		var payloads sync.Map
-		all := &branches{answer: func(_ context.Context, c saga.Call) (saga.Outcome, string) {
+		all := &branches{answer: func(_ context.Context, c saga.Call) (machine.Outcome, string) {
 			payloads.Store(c.Payload, true)
-			return saga.Succeeded, ""
+			return machine.Succeeded, ""
 		}}
 		coordinators := []*saga.Coordinator{start(t, open(), all, patient()), start(t, open(), all, patient())}
 		bodies := []*saga.Saga{newSaga(3), nil}
@@ -182,16 +183,16 @@ func TestRun_HundredAtOnce_AreOneSaga(t *testing.T) {
 func TestRun_ActionUndecided_IsPutOffAndResumed(t *testing.T) {
 	onStores(t, time.Hour, func(t *testing.T, open opener) {
 		var asked atomic.Int64
-		all := &branches{answer: func(_ context.Context, c saga.Call) (saga.Outcome, string) {
+		all := &branches{answer: func(_ context.Context, c saga.Call) (machine.Outcome, string) {
 			if c.Branch == store.Action(1) {
 				switch asked.Add(1) {
 				case 1:
-					return saga.Ongoing, "not yet"
+					return machine.Ongoing, "not yet"
 				case 2:
-					return saga.Unknown, "broken"
+					return machine.Unknown, "broken"
 				}
 			}
-			return saga.Succeeded, ""
+			return machine.Succeeded, ""
 		}}
 		s := open()
 		c := start(t, s, all, patient())
@@ -201,9 +202,9 @@ func TestRun_ActionUndecided_IsPutOffAndResumed(t *testing.T) {
 		record := mustGet(t, s, transfer.GID)
 		info, err := saga.Read(record)
 		require.NoError(t, err)
-		require.Equal(t, "step 2, action: broken", info.State.Held)
+		require.Equal(t, "step 2, action: broken", info.State.RetryReason)
 		require.EqualValues(t, 3, record.Epoch, "each resumption is a claim")
-		require.Equal(t, saga.Counters{Submitted: 1, Recovered: 2, PutOff: 2, Succeeded: 1}, settled(t, c))
+		require.Equal(t, saga.Counters{Submitted: 1, Recovered: 2, Deferred: 2, Succeeded: 1}, settled(t, c))
 		require.Equal(t, saga.Result{Status: store.StatusSucceeded}, mustWait(t, c, transfer.GID), "success needs no reason")
 		require.Equal(t, saga.Result{Status: store.StatusSucceeded}, mustRun(t, c, transfer))
 	})
@@ -211,12 +212,12 @@ func TestRun_ActionUndecided_IsPutOffAndResumed(t *testing.T) {
 
 func TestRun_CompensationFails_IsTriedUntilItSucceeds(t *testing.T) {
 	onStores(t, time.Hour, func(t *testing.T, open opener) {
-		outcomes := map[store.Branch][]saga.Outcome{
-			store.Compensation(1): {saga.Failed, saga.Unknown, saga.Failed},
-			store.Compensation(0): {saga.Ongoing},
+		outcomes := map[store.Branch][]machine.Outcome{
+			store.Compensation(1): {machine.Failed, machine.Unknown, machine.Failed},
+			store.Compensation(0): {machine.Ongoing},
 		}
 		var mu sync.Mutex
-		all := &branches{answer: func(_ context.Context, c saga.Call) (saga.Outcome, string) {
+		all := &branches{answer: func(_ context.Context, c saga.Call) (machine.Outcome, string) {
 			mu.Lock()
 			defer mu.Unlock()
 			if left := outcomes[c.Branch]; len(left) > 0 {
@@ -224,15 +225,15 @@ func TestRun_CompensationFails_IsTriedUntilItSucceeds(t *testing.T) {
 				return left[0], "later"
 			}
 			if c.Branch == store.Action(1) {
-				return saga.Failed, "no money left"
+				return machine.Failed, "no money left"
 			}
-			return saga.Succeeded, ""
+			return machine.Succeeded, ""
 		}}
 		c := start(t, open(), all, patient())
 		s := newSaga(2)
 		require.Equal(t, store.StatusFailed, mustRun(t, c, s).Status)
 		require.Equal(t, []string{"a0", "a1", "c1", "c1", "c1", "c1", "c0", "c0"}, all.of(s.GID))
-		require.EqualValues(t, 4, settled(t, c).PutOff)
+		require.EqualValues(t, 4, settled(t, c).Deferred)
 	})
 }
 
@@ -240,11 +241,11 @@ func TestRun_CompensationFails_IsTriedUntilItSucceeds(t *testing.T) {
 // much of it. It must not keep the saga from going on.
 func TestRun_ReasonThatNoStoreTakes_IsTrimmed(t *testing.T) {
 	onStores(t, time.Hour, func(t *testing.T, open opener) {
-		all := &branches{answer: func(_ context.Context, c saga.Call) (saga.Outcome, string) {
+		all := &branches{answer: func(_ context.Context, c saga.Call) (machine.Outcome, string) {
 			if c.Branch.IsCompensation() {
-				return saga.Succeeded, ""
+				return machine.Succeeded, ""
 			}
-			return saga.Failed, "zero: \x00, not UTF-8: \xff, long: " + strings.Repeat("ä", 2000)
+			return machine.Failed, "zero: \x00, not UTF-8: \xff, long: " + strings.Repeat("ä", 2000)
 		}}
 		c := start(t, open(), all, patient())
 		s := newSaga(1)

@@ -6,28 +6,27 @@ import (
 	"sagabench/store"
 )
 
-// Counters are running totals since the coordinator was started, but for
-// InFlight, which is how many sagas it is running now.
+// Counters are totals since the start of the coordinator, except InFlight.
 type Counters struct {
-	Submitted   int64 // accepted and begun here
-	Refused     int64 // not accepted: MaxInFlight were under way
-	Recovered   int64 // taken over: put off, or left by another coordinator
+	Submitted   int64 // accepted and started here
+	Refused     int64 // not accepted: MaxInFlight sagas were under way
+	Recovered   int64 // taken over: deferred before, or left by another coordinator
 	Succeeded   int64
 	Failed      int64
-	PutOff      int64 // runs that ended with a branch undecided
+	Deferred    int64 // runs that ended with a retry scheduled
 	Lost        int64 // runs that ended because another coordinator took over, or the saga was gone
-	StoreErrors int64 // calls of the store that failed and were tried again
-	// LostWrites counts how often the store was found not to have what it had
-	// acknowledged: it is less durable than it should be, or was set back.
+	StoreErrors int64 // calls of the store that failed and were repeated
+	// LostWrites counts how often the store did not have what it had acknowledged: it is
+	// less durable than it should be, or was restored from an older copy.
 	LostWrites int64
-	// RefusedCompensations counts the answers of participants that refuse to undo
-	// what they did. Each is asked again, for ever: somebody must mend it.
+	// RefusedCompensations counts answers of participants that refuse a compensation. It is
+	// repeated for ever: an operator must repair the participant.
 	RefusedCompensations int64
-	InFlight             int64
+	InFlight             int64 // sagas that run here now
 }
 
 type counters struct {
-	submitted, refused, recovered, succeeded, failed, putOff, lost, storeErrors, lostWrites, refusedCompensations, inFlight atomic.Int64
+	submitted, refused, recovered, succeeded, failed, deferred, lost, storeErrors, lostWrites, refusedCompensations, inFlight atomic.Int64
 }
 
 func (c *counters) ended(s store.Status) {
@@ -38,7 +37,7 @@ func (c *counters) ended(s store.Status) {
 	}
 }
 
-// Counters reads them one by one: they may be apart by what happens meanwhile.
+// Counters reads the counters one by one, not as one snapshot.
 func (c *Coordinator) Counters() Counters {
 	s := &c.stats
 	return Counters{
@@ -47,7 +46,7 @@ func (c *Coordinator) Counters() Counters {
 		Recovered:   s.recovered.Load(),
 		Succeeded:   s.succeeded.Load(),
 		Failed:      s.failed.Load(),
-		PutOff:      s.putOff.Load(),
+		Deferred:    s.deferred.Load(),
 		Lost:        s.lost.Load(),
 		StoreErrors: s.storeErrors.Load(),
 		LostWrites:  s.lostWrites.Load(),

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/saga"
+	"sagabench/saga/machine"
 	"sagabench/store"
 	"sagabench/store/memstore"
 )
@@ -30,9 +31,9 @@ type cutShort struct {
 	began map[string]time.Time // the first call of each branch, by label
 }
 
-func cut(b store.Branch, after time.Duration, outcome saga.Outcome) *cutShort {
+func cut(b store.Branch, after time.Duration, outcome machine.Outcome) *cutShort {
 	c := &cutShort{branches: &branches{}, began: map[string]time.Time{}}
-	c.answer = func(ctx context.Context, call saga.Call) (saga.Outcome, string) {
+	c.answer = func(ctx context.Context, call saga.Call) (machine.Outcome, string) {
 		c.mu.Lock()
 		if _, again := c.began[label(call.Branch)]; !again {
 			c.began[label(call.Branch)] = time.Now()
@@ -40,7 +41,7 @@ func cut(b store.Branch, after time.Duration, outcome saga.Outcome) *cutShort {
 		c.mu.Unlock()
 		if call.Branch != b {
 			sleepOr(ctx, c.takes)
-			return saga.Succeeded, ""
+			return machine.Succeeded, ""
 		}
 		return outcome, sleepOr(ctx, after)
 	}
@@ -87,7 +88,7 @@ func TestClose_CallsCutOff_AreNotOverBeforeTheirDeadlines(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				model := memstore.New(time.Hour)
 				cfg := calledFor(limit)
-				before := cut(tt.branch, time.Hour, saga.Unknown)
+				before := cut(tt.branch, time.Hour, machine.Unknown)
 				before.takes = 100 * time.Millisecond
 				a := start(t, model, before, cfg)
 				s := newSaga(3)
@@ -122,7 +123,7 @@ func TestClose_AbortedElsewhere_IsHandedBack(t *testing.T) {
 		const limit = 5 * time.Second
 		model := memstore.New(time.Hour)
 		cfg := calledFor(limit)
-		before := cut(store.Action(1), time.Hour, saga.Unknown)
+		before := cut(store.Action(1), time.Hour, machine.Unknown)
 		a := start(t, model, before, cfg)
 		s := newSaga(3)
 		require.NoError(t, a.Submit(t.Context(), s))
@@ -145,16 +146,16 @@ func TestAbort_ConnectionWasCut_WaitsForTheDeadline(t *testing.T) {
 	t.Parallel()
 	const limit = 5 * time.Second
 	for name, tt := range map[string]struct {
-		outcome   saga.Outcome
+		outcome   machine.Outcome
 		elsewhere bool // another coordinator goes on
 		limited   bool // to one retry, after which it is aborted
 		wait      time.Duration
 	}{
-		"by the limit of retries":            {saga.Unknown, false, true, limit + time.Second},
-		"on demand":                          {saga.Unknown, false, false, limit},
-		"on demand, elsewhere":               {saga.Unknown, true, false, limit},
-		"by the limit, and has ended":        {saga.Ended, false, true, 0},
-		"on demand, elsewhere, it has ended": {saga.Ended, true, false, 0},
+		"by the limit of retries":            {machine.Unknown, false, true, limit + time.Second},
+		"on demand":                          {machine.Unknown, false, false, limit},
+		"on demand, elsewhere":               {machine.Unknown, true, false, limit},
+		"by the limit, and has ended":        {machine.Ended, false, true, 0},
+		"on demand, elsewhere, it has ended": {machine.Ended, true, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -199,10 +200,10 @@ func TestRun_StoreLosesTheAbort_WaitsForTheDeadlineOfOthers(t *testing.T) {
 		model := memstore.New(time.Hour)
 		knows, back := blocking(store.Compensation(1)), func() {}
 		answer := knows.answer
-		knows.answer = func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+		knows.answer = func(ctx context.Context, c saga.Call) (machine.Outcome, string) {
 			if c.Branch == store.Action(1) {
 				back = model.Snapshot()
-				return saga.Failed, "no money left"
+				return machine.Failed, "no money left"
 			}
 			return answer(ctx, c)
 		}
@@ -215,7 +216,7 @@ func TestRun_StoreLosesTheAbort_WaitsForTheDeadlineOfOthers(t *testing.T) {
 		<-knows.called
 		back()
 		overdue(t, model, s.GID)
-		there := cut(store.Action(1), time.Second, saga.Unknown)
+		there := cut(store.Action(1), time.Second, machine.Unknown)
 		b := start(t, model, there, calledFor(limit))
 		time.Sleep(2 * time.Second)
 		require.Empty(t, mustGet(t, model, s.GID).Owner, "it is deferred")
@@ -247,7 +248,7 @@ func TestAbort_HTTPConnectionWasCut_WaitsForTheDeadline(t *testing.T) {
 	c := start(t, memstore.New(time.Hour), caller, cfg)
 	s := &saga.Saga{GID: saga.NewGID(), Steps: []saga.Step{{Action: server.URL + "/do", Compensate: server.URL + "/undo"}}}
 	require.NoError(t, c.Submit(t.Context(), s))
-	until(t, "it is put off", func() bool { return c.Counters().PutOff == 1 })
+	until(t, "it is put off", func() bool { return c.Counters().Deferred == 1 })
 	require.NoError(t, c.Abort(t.Context(), s.GID, "enough"))
 	require.Equal(t, store.StatusFailed, mustWait(t, c, s.GID).Status)
 	mu.Lock()
@@ -261,20 +262,20 @@ func TestCall_ProcessWasStopped_EndsWithTheLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		deadlines := 0
-		all := &branches{answer: func(ctx context.Context, _ saga.Call) (saga.Outcome, string) {
+		all := &branches{answer: func(ctx context.Context, _ saga.Call) (machine.Outcome, string) {
 			end, ok := ctx.Deadline()
 			require.True(t, ok)
 			require.Equal(t, time.Second, time.Until(end))
 			deadlines++
-			return saga.Succeeded, ""
+			return machine.Succeeded, ""
 		}}
 		c := start(t, memstore.New(time.Hour), all, calledFor(5*time.Second))
 		e := saga.CallUnder(c, newSaga(1), store.Action(0), time.Now().Add(time.Second))
-		require.Equal(t, saga.Succeeded, e.Outcome)
+		require.Equal(t, machine.Succeeded, e.Outcome)
 		require.Equal(t, 1, deadlines)
 		for _, late := range []time.Duration{0, time.Millisecond, time.Hour} {
 			e = saga.CallUnder(c, newSaga(1), store.Action(0), time.Now().Add(-late))
-			require.Equal(t, saga.Event{Outcome: saga.Unknown, Branch: store.Action(0), Reason: "the lease ended before the call began"}, e)
+			require.Equal(t, machine.Event{Outcome: machine.Unknown, Branch: store.Action(0), Reason: "the lease ended before the call began"}, e)
 		}
 		require.Equal(t, 1, deadlines, "it was called under no lease")
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/saga"
+	"sagabench/saga/machine"
 	"sagabench/store"
 	"sagabench/store/memstore"
 )
@@ -44,9 +45,9 @@ func TestSubmit_AgainWithLostAnswer_DoesNotStartAgain(t *testing.T) {
 			cfg.RetryInterval = time.Hour
 			branches := refusing(tt.refused)
 			answer := branches.answer
-			branches.answer = func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+			branches.answer = func(ctx context.Context, c saga.Call) (machine.Outcome, string) {
 				if c.Branch == tt.undecided && !mended.Load() {
-					return saga.Unknown, "" // without a word
+					return machine.Unknown, "" // without a word
 				}
 				return answer(ctx, c)
 			}
@@ -122,14 +123,14 @@ func TestSubmit_TakenOverAndLostAnswer_DoesNotStartAgain(t *testing.T) {
 			}
 			return errs
 		}}}
-		silent := &branches{answer: func(context.Context, saga.Call) (saga.Outcome, string) { return saga.Ongoing, "" }}
+		silent := &branches{answer: func(context.Context, saga.Call) (machine.Outcome, string) { return machine.Ongoing, "" }}
 		cfg := unhurried()
 		cfg.RetryInterval, cfg.PollInterval = 10*time.Second, 30*time.Minute
 		a := start(t, way, silent, cfg)
 		s := newSaga(1)
 		require.NoError(t, a.Submit(t.Context(), s))
 		synctest.Wait()
-		require.EqualValues(t, 1, a.Counters().PutOff)
+		require.EqualValues(t, 1, a.Counters().Deferred)
 
 		there := blocking()
 		start(t, model, there, unhurried())

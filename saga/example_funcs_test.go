@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"sagabench/saga"
+	"sagabench/saga/branch"
 	"sagabench/store/pebblestore"
 )
 
@@ -28,10 +29,10 @@ func ExampleFuncs() {
 	}
 	defer store.Close()
 
-	funcs := saga.NewFuncs(nil)
+	funcs := branch.NewFuncs(nil)
 	book := funcs.Handle("book", func(_ context.Context, c saga.Call) error {
 		if c.Payload == `"hotel"` {
-			return fmt.Errorf("%w: no room left", saga.ErrRefused)
+			return fmt.Errorf("%w: no room left", branch.ErrRefused)
 		}
 		return nil
 	})

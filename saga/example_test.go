@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"sagabench/saga"
+	"sagabench/saga/branch"
 	"sagabench/store/pebblestore"
 )
 
@@ -37,7 +38,7 @@ func Example() {
 	}
 	defer store.Close()
 
-	caller, err := saga.NewHTTPCaller(nil) // which calls this machine and no other
+	caller, err := branch.NewHTTP(branch.HTTPConfig{}) // which calls this machine and no other
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"sagabench/deploy/lab"
 	"sagabench/deploy/lab/labtest"
 	"sagabench/saga"
+	"sagabench/saga/machine"
 	"sagabench/store"
 )
 
@@ -30,11 +31,11 @@ type crowd struct {
 
 func newCrowd(t *testing.T) *crowd {
 	c := &crowd{t: t, accepted: map[string]store.Status{}}
-	c.all = &branches{answer: func(_ context.Context, call saga.Call) (saga.Outcome, string) {
+	c.all = &branches{answer: func(_ context.Context, call saga.Call) (machine.Outcome, string) {
 		if call.Branch == store.Action(2) && call.Payload == "refuse" {
-			return saga.Failed, "no money left"
+			return machine.Failed, "no money left"
 		}
-		return saga.Succeeded, ""
+		return machine.Succeeded, ""
 	}}
 	return c
 }

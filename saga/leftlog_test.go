@@ -10,6 +10,7 @@ import (
 
 	"sagabench/internal/testkit"
 	"sagabench/saga"
+	"sagabench/saga/machine"
 	"sagabench/store"
 )
 
@@ -19,10 +20,10 @@ func TestCoordinator_SaysThatALostSagaIsDeferred(t *testing.T) {
 		s := open()
 		log := &testkit.Log{}
 		called, goOn := make(chan bool), make(chan bool)
-		at := &branches{answer: func(context.Context, saga.Call) (saga.Outcome, string) {
+		at := &branches{answer: func(context.Context, saga.Call) (machine.Outcome, string) {
 			called <- true
 			<-goOn // whatever its time
-			return saga.Succeeded, ""
+			return machine.Succeeded, ""
 		}}
 		cfg := patient()
 		cfg.Lease, cfg.RequestTimeout, cfg.PollInterval = 200*time.Millisecond, 100*time.Millisecond, time.Hour
@@ -42,6 +43,6 @@ func TestCoordinator_SaysThatALostSagaIsDeferred(t *testing.T) {
 		close(goOn)
 		until(t, "it was left", func() bool { return c.Counters().Lost == 1 })
 		until(t, "it is logged", func() bool { return log.String() != "" })
-		require.Contains(t, log.String(), `why="taken over, and deferred since"`)
+		require.Contains(t, log.String(), `reason="taken over, and deferred since"`)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/saga"
+	"sagabench/saga/machine"
 	"sagabench/store"
 	"sagabench/store/memstore"
 )
@@ -136,10 +137,10 @@ func TestSubmit_StaleLookAfterALostAnswer_CallsNothing(t *testing.T) {
 			return errs
 		}}}
 		here := blocking()
-		here.answer = func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+		here.answer = func(ctx context.Context, c saga.Call) (machine.Outcome, string) {
 			here.called <- c
 			<-here.goOn
-			return saga.Ongoing, "not yet"
+			return machine.Ongoing, "not yet"
 		}
 		cfg := unhurried()
 		cfg.RetryInterval, cfg.PollInterval = 10*time.Second, 30*time.Minute
@@ -153,7 +154,7 @@ func TestSubmit_StaleLookAfterALostAnswer_CallsNothing(t *testing.T) {
 		synctest.Wait() // it has looked, and the answer is on its way
 		close(here.goOn)
 		synctest.Wait()
-		require.EqualValues(t, 1, a.Counters().PutOff)
+		require.EqualValues(t, 1, a.Counters().Deferred)
 
 		there := blocking()
 		start(t, model, there, unhurried())
@@ -273,11 +274,11 @@ func TestCall_TimeoutsOfStepAndSaga_TheNearestWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := map[string]time.Duration{}
 		all := &branches{}
-		all.answer = func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+		all.answer = func(ctx context.Context, c saga.Call) (machine.Outcome, string) {
 			end, ok := ctx.Deadline()
 			require.True(t, ok)
 			limits[c.GID+" "+label(c.Branch)] = time.Until(end)
-			return saga.Succeeded, ""
+			return machine.Succeeded, ""
 		}
 		c := start(t, memstore.New(time.Hour), all, calledFor(3*time.Second))
 		both, none := newSaga(3), newSaga(1)

@@ -6,40 +6,36 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"sagabench/internal/outage"
+	"sagabench/saga/machine"
 	"sagabench/store"
 )
 
-// recovery takes over due sagas: those whose owner has died, and deferred ones.
+// recovery takes over due sagas: deferred sagas, and those whose owner has died.
 type recovery struct {
 	*Coordinator
-	slots *slots
-	limit int // of the next claim
+	slots     *slots
+	claimSize int // of the next claim, in sagas
 }
 
 // recoverDue takes over due sagas until the coordinator is closed.
 func (c *Coordinator) recoverDue() {
-	r := &recovery{Coordinator: c, slots: newSlots(c.cfg.MaxRecovering), limit: c.cfg.MaxRecovering}
-	away := false
+	r := &recovery{Coordinator: c, slots: newSlots(c.cfg.MaxRecovering), claimSize: c.cfg.MaxRecovering}
+	log := outage.Log{Logger: c.log, Failed: "claiming due sagas failed; trying again", Recovered: "due sagas are claimed again"}
 	for {
 		more, err := r.claim()
-		failed := err != nil && !errors.Is(err, store.ErrUnreadable)
-		switch {
-		case failed:
+		if errors.Is(err, store.ErrUnreadable) {
+			c.log.Error("a due saga cannot be read and is quarantined", "for", store.Quarantine, "error", err)
+			err = nil
+		}
+		if err != nil {
 			c.stats.storeErrors.Add(1)
-			if !away { // once, not at every look
-				c.log.Warn("looking for due sagas failed; trying again", "error", err)
-			}
-		case err != nil:
-			c.log.Error("a due saga cannot be read and is set aside", "for", store.Quarantine, "error", err)
 		}
-		if away && !failed {
-			c.log.Info("due sagas are found again")
-		}
-		away = failed
+		log.Report(err)
 		pause := time.Duration(0)
 		if !more {
-			// Up to a quarter less, so that coordinators started together do not
-			// ask together for ever.
+			// Up to a quarter less, so that coordinators started together do not poll together
+			// for ever.
 			pause = c.cfg.PollInterval - rand.N(c.cfg.PollInterval/4+1)
 		}
 		select {
@@ -51,34 +47,33 @@ func (c *Coordinator) recoverDue() {
 	}
 }
 
-// claim takes over as many sagas as there are free slots, and reports whether
-// more are likely to be due.
+// claim takes over as many sagas as there are free slots. It reports whether more sagas
+// are probably due.
 func (r *recovery) claim() (more bool, err error) {
-	free := r.slots.wait(r.stop)
+	free := r.slots.awaitFree(r.stop)
 	if free == 0 {
 		return false, nil
 	}
-	limit := min(free, r.limit)
+	size := min(free, r.claimSize)
 	leased := time.Now()
-	// Not cut off when the coordinator lets go: whom it claimed would be lost to
-	// everybody for the length of a lease.
+	// Not cut off when the coordinator stops: nobody would run what it claimed until the
+	// lease ends.
 	ctx, cancel := context.WithTimeout(context.Background(), min(r.cfg.Lease/2, r.cfg.Commit.Timeout))
 	defer cancel()
-	records, err := r.store.ClaimDue(ctx, r.owner, r.cfg.Lease, limit)
-	full := bytesOf(records) >= store.MaxPageBytes/2 // a store may count more than we do
+	records, err := r.store.ClaimDue(ctx, r.owner, r.cfg.Lease, size)
+	full := bytesOf(records) >= store.MaxPageBytes/2 // the store may count more bytes than we do
 	switch {
 	case err != nil && len(records) == 0 && !errors.Is(err, store.ErrUnreadable):
-		// It may have been too much to ask for in the time, or it was done and its
-		// answer lost. Then nobody runs what was claimed until the lease ends, so the
-		// next claim risks half as many.
-		r.limit = max(1, limit/2)
+		// The claim may have been too large for its timeout, or its answer was lost. Then
+		// nobody runs what was claimed until the lease ends. So the next claim risks half.
+		r.claimSize = max(1, size/2)
 	case full:
-		r.limit = min(2*len(records), r.cfg.MaxRecovering)
+		r.claimSize = min(2*len(records), r.cfg.MaxRecovering)
 	default:
-		r.limit = min(2*r.limit, r.cfg.MaxRecovering)
+		r.claimSize = min(2*r.claimSize, r.cfg.MaxRecovering)
 	}
 	r.resume(records, leased)
-	return len(records) == limit || full, err
+	return len(records) == size || full, err
 }
 
 func bytesOf(records []store.Record) (size int) {
@@ -88,8 +83,8 @@ func bytesOf(records []store.Record) (size int) {
 	return size
 }
 
-// resume runs what was claimed as slots come free. What would wait for a slow
-// participant is deferred.
+// resume runs claimed sagas as slots become free, and defers those that would wait for a
+// slow participant.
 func (r *recovery) resume(records []store.Record, leased time.Time) {
 	var waiting []*claimed
 	for _, record := range records {
@@ -102,76 +97,69 @@ func (r *recovery) resume(records []store.Record, leased time.Time) {
 		for _, s := range waiting {
 			switch delay, ok := r.slots.take(s, time.Since(began)); {
 			case ok:
-				r.start(s)
+				r.run(s)
 			case delay > 0:
-				r.deferTo(s, delay)
+				r.background.Go(func() { r.releaseLease(s.run, r.deferral(s.run, delay)) })
 			default:
 				left = append(left, s)
 			}
 		}
 		waiting = left
-		if len(waiting) > 0 && r.slots.changed(r.stop) {
-			for _, s := range waiting { // we were closed
-				r.background.Go(func() { r.handBack(s.run, atOnce) })
+		if len(waiting) > 0 && r.slots.awaitChange(r.stop) {
+			for _, s := range waiting { // the coordinator is closed
+				r.background.Go(func() { r.releaseLease(s.run, dueNow) })
 			}
 			return
 		}
 	}
 }
 
-// claimed is a saga that waits for slots.
+// claimed is a saga that recovery has claimed.
 type claimed struct {
 	run          *run
-	weight       int       // how many slots it takes
-	participants []string  // whose branches it calls
-	charged      time.Time // since when they are
+	weight       int       // in slots
+	participants []string  // charged for its slots: those whose branches it calls
+	charged      time.Time // since when
 }
 
-// read gives what was claimed, or nil if that cannot be run. It was not written by
-// this version: it is set aside, in sight, for one that can.
+// read returns a claimed saga, or nil if it cannot be run: another version has written it.
+// It is then quarantined, for that version, and logged.
 func (r *recovery) read(record store.Record, leased time.Time) *claimed {
 	info, err := Read(record)
 	if err != nil {
-		r.log.Error("a due saga cannot be run and is set aside", "gid", record.GID, "for", store.Quarantine, "error", err)
-		unread := &run{saga: &Saga{GID: record.GID}, epoch: record.Epoch, state: State{Status: record.Status}}
-		r.background.Go(func() { r.handBack(unread, store.Quarantine) })
+		r.log.Error("a due saga cannot be run and is quarantined", "gid", record.GID, "for", store.Quarantine, "error", err)
+		unread := &run{saga: &Saga{GID: record.GID}, epoch: record.Epoch, state: machine.State{Status: record.Status}}
+		r.background.Go(func() { r.releaseLease(unread, store.Quarantine) })
 		return nil
 	}
-	// By the store's clock, for ours may be another: the claim made it due after
-	// the lease.
+	// The age is by the store's clock, since ours may differ. The claim has set Due to the
+	// end of the lease.
 	age := record.Due.Add(-r.cfg.Lease).Sub(record.Created)
 	run := r.newRun(info.Saga, record.Epoch, info.State, leased, age)
-	run.record = record.Created
-	return &claimed{run: run, weight: r.slots.weight(len(record.Body)), participants: run.participants(run.next())}
+	run.recordCreated = record.Created
+	return &claimed{run: run, weight: r.slots.weight(len(record.Body)), participants: run.participants(run.firstCalls())}
 }
 
-// start runs a saga that has got its slots.
-func (r *recovery) start(s *claimed) {
-	s.run.after = func() { r.slots.free(s) }
-	s.run.moveOn = func(calls []store.Branch) time.Duration { return r.moveOn(s, calls) }
-	begun, err := r.begin(s.run, &r.stats.recovered)
-	if begun {
-		go r.drive(s.run)
+// run starts a saga that has taken its slots.
+func (r *recovery) run(s *claimed) {
+	s.run.onFinish = func() { r.slots.release(s) }
+	s.run.beforeCalls = func(calls []store.Branch) time.Duration { return r.chargeNext(s, calls) }
+	started, err := r.start(s.run, &r.stats.recovered)
+	if started {
+		go r.drive(context.Background(), s.run, true)
 		return
 	}
-	r.slots.free(s)
-	// Either it is still being run here, under a lease that ended while the store
-	// was away: that run can write no more, and is about to notice. Or we were
-	// closed meanwhile.
+	r.slots.release(s)
+	// Either the coordinator was closed meanwhile, or the saga still runs here, under a lease
+	// that ended while the store was away. That run can write no more, and will notice.
 	due := r.cfg.RetryInterval
 	if err != nil {
-		due = atOnce
+		due = dueNow
 	}
-	r.background.Go(func() { r.handBack(s.run, due) })
+	r.background.Go(func() { r.releaseLease(s.run, due) })
 }
 
-// deferTo leaves a saga to be claimed after a delay.
-func (r *recovery) deferTo(s *claimed, delay time.Duration) {
-	r.background.Go(func() { r.handBack(s.run, r.deferral(s.run, delay)) })
-}
-
-// deferral is a delay within the bounds of pauses, and no longer than until the saga is
-// to be aborted.
+// deferral returns a delay within the bounds of pauses, and not beyond the saga's timeout.
 func (c *Coordinator) deferral(r *run, delay time.Duration) time.Duration {
 	delay = min(max(delay, c.cfg.PollInterval), c.cfg.MaxRetryInterval)
 	if left := time.Until(r.abortAt); left > 0 && r.state.Status == store.StatusSubmitted {
@@ -180,21 +168,21 @@ func (c *Coordinator) deferral(r *run, delay time.Duration) time.Duration {
 	return delay
 }
 
-// A run waits a moment for a participant that it goes on to and that is not known to be
-// slow: so many times so long.
+// How often, and how long each time, a run waits for a participant that it goes on to and
+// that is not known to be slow.
 const (
-	moveTries = 5
-	movePause = slowAfter / 50
+	recharges     = 5
+	rechargePause = slowAfter / 50
 )
 
-// moveOn is asked before a recovered saga calls branches. It returns for how long the
-// saga is to be deferred instead, if their participants have their shares. While other
-// calls of the saga are under way it is not deferred.
-func (r *recovery) moveOn(s *claimed, calls []store.Branch) time.Duration {
-	under := s.run.state.Calling
-	to := s.run.participants(under)
+// chargeNext charges the participants that a recovered saga calls next, instead of the
+// previous ones. It returns how long the saga must be deferred instead, if one of them has
+// its share. A saga with other calls under way is not deferred.
+func (r *recovery) chargeNext(s *claimed, calls []store.Branch) time.Duration {
+	calling := s.run.state.Calling
+	participants := s.run.participants(calling)
 	for try := 1; ; try++ {
-		delay, ok := r.slots.move(s, to, try <= moveTries, len(under) > len(calls))
+		delay, ok := r.slots.recharge(s, participants, try <= recharges, len(calling) > len(calls))
 		switch {
 		case ok:
 			return 0
@@ -202,7 +190,7 @@ func (r *recovery) moveOn(s *claimed, calls []store.Branch) time.Duration {
 			return r.deferral(s.run, delay)
 		}
 		select {
-		case <-time.After(movePause):
+		case <-time.After(rechargePause):
 		case <-r.ctx.Done(): // which renew finds out
 			return 0
 		}

@@ -18,6 +18,7 @@ import (
 	"sagabench/deploy/lab/labtest"
 	"sagabench/internal/testkit"
 	"sagabench/saga"
+	"sagabench/saga/machine"
 	"sagabench/store"
 	"sagabench/store/memstore"
 	"sagabench/store/redisstore"
@@ -30,19 +31,19 @@ func bodyTo(host, payload string) string {
 
 // gauge is a participant, host by host, that counts the calls under way.
 type gauge struct {
-	answer func(ctx context.Context, c saga.Call) (saga.Outcome, string)
+	answer func(ctx context.Context, c saga.Call) (machine.Outcome, string)
 
 	mu        sync.Mutex
 	now, most map[string]int
 }
 
-func newGauge(answer func(ctx context.Context, c saga.Call) (saga.Outcome, string)) *gauge {
+func newGauge(answer func(ctx context.Context, c saga.Call) (machine.Outcome, string)) *gauge {
 	return &gauge{answer: answer, now: map[string]int{}, most: map[string]int{}}
 }
 
 func (*gauge) Check(string) error { return nil }
 
-func (g *gauge) Call(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+func (g *gauge) Call(ctx context.Context, c saga.Call) (machine.Outcome, string) {
 	host, _, _ := strings.Cut(strings.TrimPrefix(c.URL, "http://"), "/")
 	g.add(host, 1)
 	defer g.add(host, -1)
@@ -63,20 +64,20 @@ func (g *gauge) mostOf(host string) int {
 }
 
 // hangs is the answer of a participant that gives none.
-func hangs(ctx context.Context) (saga.Outcome, string) {
+func hangs(ctx context.Context) (machine.Outcome, string) {
 	<-ctx.Done()
-	return saga.Unknown, ctx.Err().Error()
+	return machine.Unknown, ctx.Err().Error()
 }
 
 // hangingUntil are participants of which those named hangs… hang until they are mended;
 // the others take 20 ms.
 func hangingUntil(mended *atomic.Bool) *gauge {
-	return newGauge(func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+	return newGauge(func(ctx context.Context, c saga.Call) (machine.Outcome, string) {
 		if strings.HasPrefix(c.URL, "http://hangs") && !mended.Load() {
 			return hangs(ctx)
 		}
 		time.Sleep(20 * time.Millisecond)
-		return saga.Succeeded, ""
+		return machine.Succeeded, ""
 	})
 }
 
@@ -179,11 +180,11 @@ func TestRecovery_ParticipantThatNeverAnswers_DelaysNoOther(t *testing.T) {
 		}
 		cfg := patient()
 		cfg.MaxRecovering = slots
-		participants := newGauge(func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+		participants := newGauge(func(ctx context.Context, c saga.Call) (machine.Outcome, string) {
 			if strings.HasPrefix(c.URL, "http://hangs") {
 				return hangs(ctx)
 			}
-			return saga.Succeeded, ""
+			return machine.Succeeded, ""
 		})
 		c := start(t, s, participants, cfg)
 		for i := range healthy {
@@ -205,9 +206,9 @@ func TestRecovery_OneHealthyParticipant_IsNotSlowedDown(t *testing.T) {
 		}
 		cfg := unhurried()
 		cfg.MaxRecovering = slots
-		participants := newGauge(func(context.Context, saga.Call) (saga.Outcome, string) {
+		participants := newGauge(func(context.Context, saga.Call) (machine.Outcome, string) {
 			time.Sleep(20 * time.Millisecond)
-			return saga.Succeeded, ""
+			return machine.Succeeded, ""
 		})
 		began := time.Now()
 		c := start(t, model, participants, cfg)

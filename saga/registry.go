@@ -5,22 +5,28 @@ import (
 	"sync"
 )
 
-// registry knows which sagas run in this process and who waits for their end.
+// registry holds the runs of this process and the clients that wait for their ends.
 type registry struct {
 	mu    sync.Mutex
 	sagas map[string]*entry
 }
 
 type entry struct {
-	run     *run // nil if it does not run here
+	run     *run // nil if the saga does not run here
 	waiters []chan end
+}
+
+// end is what clients that wait for a saga receive.
+type end struct {
+	result Result
+	err    error // wraps ErrEndUnknown, or nil
 }
 
 func newRegistry() registry { return registry{sagas: make(map[string]*entry)} }
 
-// begin reports whether the saga may be run: not if it is running already, as
-// two runs under one epoch would not be kept apart by the store.
-func (g *registry) begin(r *run) bool {
+// add reports false if the saga runs already: the store would not keep two runs under one
+// epoch apart.
+func (g *registry) add(r *run) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e := g.entry(r.saga.GID)
@@ -31,48 +37,47 @@ func (g *registry) begin(r *run) bool {
 	return true
 }
 
-// running reports whether the saga runs here now. Once it does not, its end, if
-// it came here, has reached all who wait.
-func (g *registry) running(gid string) bool {
+// isRunning reports whether the saga runs here now. When it no longer does, all waiters
+// have received an end that came here.
+func (g *registry) isRunning(gid string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e, ok := g.sagas[gid]
 	return ok && e.run != nil
 }
 
-// look has the run of a saga, if it runs here, look at what was made of it.
-func (g *registry) look(gid string) {
+// notify tells the run of a saga, if it runs here, that a control command has changed it.
+func (g *registry) notify(gid string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if e, ok := g.sagas[gid]; ok && e.run != nil {
 		select {
-		case e.run.looked <- struct{}{}:
-		default: // it will anyway
+		case e.run.changed <- struct{}{}:
+		default: // it is notified already
 		}
 	}
 }
 
-// end is begin's counterpart. If the saga has ended, or is gone, all who wait are
-// told.
-func (g *registry) end(r *run) {
+// remove undoes add. If the saga has ended, or is gone, it notifies the waiters.
+func (g *registry) remove(r *run) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e := g.entry(r.saga.GID)
 	e.run = nil
 	if r.gone != nil || r.state.Status.Final() {
-		told := end{err: r.gone}
+		result := end{err: r.gone}
 		if r.gone == nil {
-			told.result = resultOf(r.state)
+			result.result = resultOf(r.state)
 		}
 		for _, w := range e.waiters {
-			w <- told
+			w <- result
 		}
 		e.waiters = nil
 	}
-	g.tidy(r.saga.GID, e)
+	g.dropUnused(r.saga.GID, e)
 }
 
-// wait gives a channel that receives the result if the saga ends here.
+// wait returns a channel that receives the end of the saga if that comes here.
 func (g *registry) wait(gid string) chan end {
 	w := make(chan end, 1)
 	g.mu.Lock()
@@ -82,7 +87,7 @@ func (g *registry) wait(gid string) chan end {
 	return w
 }
 
-// forget is wait's counterpart.
+// forget undoes wait.
 func (g *registry) forget(gid string, w chan end) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -90,7 +95,7 @@ func (g *registry) forget(gid string, w chan end) {
 		if i := slices.Index(e.waiters, w); i >= 0 {
 			e.waiters = slices.Delete(e.waiters, i, i+1)
 		}
-		g.tidy(gid, e)
+		g.dropUnused(gid, e)
 	}
 }
 
@@ -103,7 +108,7 @@ func (g *registry) entry(gid string) *entry {
 	return e
 }
 
-func (g *registry) tidy(gid string, e *entry) {
+func (g *registry) dropUnused(gid string, e *entry) {
 	if e.run == nil && len(e.waiters) == 0 {
 		delete(g.sagas, gid)
 	}

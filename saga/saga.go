@@ -1,17 +1,19 @@
 package saga
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
+	"sagabench/saga/machine"
 	"sagabench/store"
 )
 
-// Saga is what a client submits: steps that are to happen all or not at all. It
-// must not be changed afterwards, as it is run from this very value.
+// Saga is what a client submits: steps that happen all or not at all. Do not change it
+// after submitting: the coordinator uses it without a copy.
 type Saga struct {
 	GID   string `json:"-"`     // chosen by the client, or NewGID
 	Steps []Step `json:"steps"` // 1 to store.MaxSteps
@@ -20,38 +22,37 @@ type Saga struct {
 	// Otherwise they run one after another.
 	Concurrent bool `json:"concurrent,omitempty"`
 
-	// Timeout is how long after its creation the saga is aborted, unless it has
-	// ended; 0: never.
+	// Timeout is the time from its creation after which an unfinished saga is aborted; 0:
+	// never.
 	Timeout time.Duration `json:"timeout,omitempty"`
-	// RequestTimeout bounds one call of a branch; 0: the coordinator's.
+	// RequestTimeout bounds one call of a branch; 0: the coordinator's setting.
 	RequestTimeout time.Duration `json:"request_timeout,omitempty"`
-	// RetryInterval is the least pause before a branch is asked again: as it is
-	// while the branch says that it is not decided, doubled each time while it does
-	// not answer; 0: the coordinator's.
+	// RetryInterval is the shortest pause before a branch is called again. It is constant
+	// while the branch is undecided, and doubles each time while the branch does not answer;
+	// 0: the coordinator's setting.
 	RetryInterval time.Duration `json:"retry_interval,omitempty"`
-	// RetryLimit is how often an action is repeated that gives no answer, before
-	// the saga is aborted; 0: for ever. Compensations are always repeated for ever.
-	// Calls that the end of their coordinator cut off do not count: nothing is
-	// written before a call, so nobody knows of them.
+	// RetryLimit is how often an action that gives no answer is retried before the saga is
+	// aborted; 0: no limit. Compensations are retried for ever. Calls that a crash or a stop
+	// cut off do not count: nothing is written before a call.
 	RetryLimit int `json:"retry_limit,omitempty"`
 
 	Headers map[string]string `json:"headers,omitempty"` // sent with every call
-	Custom  string            `json:"custom,omitempty"`  // the submitter's own; kept, and not looked at
+	Custom  string            `json:"custom,omitempty"`  // the submitter's data; stored, and not interpreted
 }
 
-// Step is one of them: what does it, and what undoes it.
+// Step is an action and the compensation that undoes it.
 type Step struct {
 	Action     string `json:"action,omitempty"`     // URL; empty: succeeds without a call
 	Compensate string `json:"compensate,omitempty"` // URL; empty: succeeds without a call
-	Payload    string `json:"payload,omitempty"`    // sent to both; JSON text, or empty for a GET
+	Payload    string `json:"payload,omitempty"`    // of both calls; JSON text, or empty for a GET
 	After      []int  `json:"after,omitempty"`      // steps, from 0, that this one waits for; only if Concurrent
-	// Timeout bounds one call of its branches; 0: the saga's RequestTimeout.
+	// Timeout bounds one call of the step's branches; 0: the saga's RequestTimeout.
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
-// NewGID gives a gid nobody else has: 22 characters, the time to the millisecond
-// and 65 random bits. Later ones sort after earlier ones, so that a store that keeps
-// sagas in the order of their gids writes new ones side by side.
+// NewGID returns a unique gid of 22 characters: the time in milliseconds and 65 random
+// bits. Later gids sort after earlier ones, so a store that is ordered by gid writes new
+// sagas next to each other.
 func NewGID() string {
 	var gid [gidTimeChars]byte
 	ms := time.Now().UnixMilli()
@@ -62,14 +63,14 @@ func NewGID() string {
 	return string(gid[:]) + rand.Text()[:gidRandomChars]
 }
 
-// A character holds five bits. The time lasts until the year 3084.
+// A character holds five bits. The time overflows in the year 3084.
 const (
 	gidTimeChars   = 9
 	gidRandomChars = 13
 	sortedDigits   = "0123456789ABCDEFGHIJKLMNOPQRSTUV"
 )
 
-// size adds up what is counted of all that may be long.
+// size sums count over the fields that may be long.
 func (s *Saga) size(count func(string) int) int {
 	n := count(s.Custom)
 	for i := range s.Steps {
@@ -78,16 +79,15 @@ func (s *Saga) size(count func(string) int) int {
 	return n
 }
 
-// escaped is how long text is as JSON, at least: six bytes for each of these.
-func escaped(text string) int {
+// escapedLen is a lower bound of the length of text as JSON, where these take six bytes.
+func escapedLen(text string) int {
 	return len(text) + 5*(strings.Count(text, "<")+strings.Count(text, ">")+strings.Count(text, "&"))
 }
 
-// encode gives the body under which a store keeps the saga. Equal sagas have
-// equal bodies.
+// encode returns the stored form of the saga. Equal sagas have equal bodies.
 func (s *Saga) encode() ([]byte, error) {
 	if n := s.size(func(text string) int { return len(text) }); n > store.MaxBodyBytes/6 { // encoding costs several times the result
-		if n = s.size(escaped); n > store.MaxBodyBytes {
+		if n = s.size(escapedLen); n > store.MaxBodyBytes {
 			return nil, fmt.Errorf("%w: body: %d bytes as JSON, where < > & take six, at most %d", store.ErrInvalid, n, store.MaxBodyBytes)
 		}
 	}
@@ -98,7 +98,7 @@ func (s *Saga) encode() ([]byte, error) {
 	return body, nil
 }
 
-// url is what a branch calls.
+// url returns the URL of a branch.
 func (s *Saga) url(b store.Branch) string {
 	if b.IsCompensation() {
 		return s.Steps[b.Step()].Compensate
@@ -106,14 +106,35 @@ func (s *Saga) url(b store.Branch) string {
 	return s.Steps[b.Step()].Action
 }
 
-// Info is a saga as a store holds it, read.
+// Plan returns what the machine needs of the saga. Settings that the saga leaves open are
+// those of cfg.
+func (s *Saga) Plan(cfg *Config) machine.Plan {
+	return machine.NewPlan(s.GID, len(s.Steps), s.order(), machine.Backoff{
+		First: cmp.Or(s.RetryInterval, cfg.RetryInterval), Max: cfg.MaxRetryInterval, Limit: s.RetryLimit,
+	})
+}
+
+// order returns, per step, the steps that it waits for. It is nil if the steps run one
+// after another.
+func (s *Saga) order() [][]int {
+	if !s.Concurrent {
+		return nil
+	}
+	after := make([][]int, len(s.Steps))
+	for i, step := range s.Steps {
+		after[i] = step.After
+	}
+	return after
+}
+
+// Info is a stored saga, decoded.
 type Info struct {
 	store.Record
 	Saga  *Saga
-	State State // no call is under way as far as a store knows
+	State machine.State // without calls under way: a store does not know them
 }
 
-// Read takes a record apart that a coordinator wrote.
+// Read decodes a record that a coordinator wrote.
 func Read(r store.Record) (Info, error) {
 	s := &Saga{GID: r.GID}
 	if err := json.Unmarshal(r.Body, s); err != nil {
@@ -125,9 +146,17 @@ func Read(r store.Record) (Info, error) {
 	if err := s.validateOrder(); err != nil {
 		return Info{}, fmt.Errorf("decoding saga %s: steps%w", r.GID, err)
 	}
-	state := State{Status: r.Status, Marks: r.Marks}
-	if err := state.readNote(r.Note); err != nil {
+	state := machine.State{Status: r.Status, Marks: r.Marks}
+	if err := state.SetNote(r.Note); err != nil {
 		return Info{}, fmt.Errorf("decoding saga %s: %w", r.GID, err)
 	}
 	return Info{Record: r, Saga: s, State: state}, nil
+}
+
+// LeftUndone lists the steps, from 0, that may have had an effect and whose compensation is
+// not known to have succeeded. It is empty for a saga that has failed without being stopped
+// by force.
+func (i Info) LeftUndone() []int {
+	plan := i.Saga.Plan(&Config{})
+	return plan.LeftUndone(i.Marks)
 }

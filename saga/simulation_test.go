@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sagabench/saga"
+	"sagabench/saga/machine"
 	"sagabench/store"
 	"sagabench/store/memstore"
 )
@@ -255,9 +256,9 @@ func (s *simulation) abort(to *node) {
 }
 
 // Call plays all branches.
-func (n *node) Call(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+func (n *node) Call(ctx context.Context, c saga.Call) (machine.Outcome, string) {
 	if err := n.pass(ctx); err != nil {
-		return saga.Unknown, err.Error()
+		return machine.Unknown, err.Error()
 	}
 	s := n.simulation
 	s.mu.Lock()
@@ -278,14 +279,14 @@ func (n *node) Call(ctx context.Context, c saga.Call) (saga.Outcome, string) {
 	}
 	s.mu.Unlock()
 	if back := n.pass(ctx); err != nil || back != nil {
-		return saga.Unknown, fmt.Sprint(err, back)
+		return machine.Unknown, fmt.Sprint(err, back)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if outcome == saga.Unknown && s.random.IntN(2) == 0 {
-		outcome = saga.Ended
+	if outcome == machine.Unknown && s.random.IntN(2) == 0 {
+		outcome = machine.Ended
 	}
-	if outcome != saga.Unknown {
+	if outcome != machine.Unknown {
 		delete(one.busy, c.Branch)
 	}
 	return outcome, "said so"
@@ -351,23 +352,23 @@ func (one *simulated) before(i int) []int {
 }
 
 // decides what a branch answers. Once it has decided it stays with it.
-func (s *simulation) decides(one *simulated, b store.Branch) saga.Outcome {
+func (s *simulation) decides(one *simulated, b store.Branch) machine.Outcome {
 	dice := s.random.IntN(100)
 	switch {
 	case one.succeeded[b]:
-		return saga.Succeeded
+		return machine.Succeeded
 	case one.refused[b]:
-		return saga.Failed
+		return machine.Failed
 	case !s.calm && dice < 20:
-		return []saga.Outcome{saga.Ongoing, saga.Unknown}[dice%2]
+		return []machine.Outcome{machine.Ongoing, machine.Unknown}[dice%2]
 	case b.IsCompensation() && !s.calm && dice < 30:
-		return saga.Failed
+		return machine.Failed
 	case !b.IsCompensation() && dice < 30:
 		one.refused[b] = true
-		return saga.Failed
+		return machine.Failed
 	}
 	one.succeeded[b] = true
-	return saga.Succeeded
+	return machine.Succeeded
 }
 
 // watch looks at the store from time to time: nothing there may go back.

@@ -7,76 +7,76 @@ import (
 	"sync"
 	"time"
 
+	"sagabench/saga/machine"
 	"sagabench/store"
 )
 
-// slots bound the recovered sagas that are under way, and share that out among the
-// participants whose branches they call at the time. A participant may hold three times as many as are
-// left free. So one that hangs leaves a quarter to the others. Five that hang, one
-// after another, may leave nothing.
+// slots limit the recovered sagas that are under way. Each saga's slots are charged to the
+// participants whose branches it calls at the time. A participant may hold perFree slots
+// for each free one: one that hangs leaves a quarter to the others. Five that hang one
+// after another may leave none.
 type slots struct {
-	all   int
-	began time.Time // from which ages are counted
-	ended chan struct{}
+	all      int
+	epoch    time.Time     // ages count from here
+	released chan struct{} // capacity 1: a run has released its slots
 
-	mu   sync.Mutex
-	left int
-	of   map[string]*share
+	mu     sync.Mutex
+	free   int
+	shares map[string]*share // by participant
 }
 
 // share is what one participant holds.
 type share struct {
-	slots int
-	runs  int
-	since time.Duration // sum over the runs of when they began
-	// next is when the participant will have worked off what was deferred because
-	// of it.
-	next time.Time
+	slots   int
+	runs    int
+	started time.Duration // sum of the runs' start times
+	// backlogEnd is when the participant will probably have worked off the sagas that were
+	// deferred because of it.
+	backlogEnd time.Time
 }
 
 const (
-	// maxRecoveringBytes bounds the bodies of recovered sagas under way: a large one
-	// takes the slots of several.
+	// maxRecoveringBytes limits the bodies of recovered sagas under way: a large saga takes
+	// several slots.
 	maxRecoveringBytes = 64 << 20
 
-	// perFree is how many slots a participant may hold for each that is free.
+	// perFree is how many slots a participant may hold for each free slot.
 	perFree = 3
 
-	// slowAfter is when a participant counts as slow: its runs have been under way for
-	// so long on average. Further sagas of others wait in memory for a run to end.
+	// slowAfter is the average age of its runs at which a participant is slow. Sagas of
+	// other participants wait in memory for slots.
 	slowAfter = 500 * time.Millisecond
 )
 
 func newSlots(n int) *slots {
-	return &slots{all: n, left: n, began: time.Now(), ended: make(chan struct{}, 1), of: make(map[string]*share)}
+	return &slots{all: n, free: n, epoch: time.Now(), released: make(chan struct{}, 1), shares: make(map[string]*share)}
 }
 
-// weight is how many slots a saga takes that has so long a body. All slots are
-// more than any.
+// weight returns the slots of a saga with so long a body: never more than all.
 func (s *slots) weight(body int) int { return 1 + body*(s.all-1)/maxRecoveringBytes }
 
-// wait returns how many slots are free once there are any, or 0 when stop is closed.
-func (s *slots) wait(stop <-chan struct{}) int {
+// awaitFree returns the number of free slots once there are any, or 0 when stop is closed.
+func (s *slots) awaitFree(stop <-chan struct{}) int {
 	for {
 		s.mu.Lock()
-		left := s.left
+		free := s.free
 		s.mu.Unlock()
-		if left > 0 {
-			return left
+		if free > 0 {
+			return free
 		}
 		select {
-		case <-s.ended:
+		case <-s.released:
 		case <-stop:
 			return 0
 		}
 	}
 }
 
-// changed waits until a run has ended, or may have become slow. It reports whether
-// stop was closed.
-func (s *slots) changed(stop <-chan struct{}) (stopped bool) {
+// awaitChange waits until a run has ended, or a participant may have become slow. It
+// reports whether stop was closed.
+func (s *slots) awaitChange(stop <-chan struct{}) (stopped bool) {
 	select {
-	case <-s.ended:
+	case <-s.released:
 	case <-time.After(slowAfter / 4):
 	case <-stop:
 		return true
@@ -84,52 +84,51 @@ func (s *slots) changed(stop <-chan struct{}) (stopped bool) {
 	return false
 }
 
-// take gives a saga its slots if its participants are within their shares. If not,
-// it is to be deferred when a participant is slow or it has waited long enough, and
-// to wait (delay is 0) otherwise.
+// take gives a saga its slots if its participants are within their shares. If not, the saga
+// must be deferred by delay if a participant is slow or the saga has waited long enough.
+// Otherwise delay is 0, and the saga waits.
 func (s *slots) take(c *claimed, waited time.Duration) (delay time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	for _, name := range c.participants {
-		if delay, ok := s.within(name, s.left, c.weight, waited < slowAfter, now); !ok {
+		if delay, ok := s.checkShare(name, s.free, c.weight, waited < slowAfter, now); !ok {
 			return delay, false
 		}
 	}
 	switch {
-	case c.weight <= s.left:
+	case c.weight <= s.free:
 	case waited < slowAfter:
 		return 0, false
 	default:
 		return slowAfter, false
 	}
-	s.left -= c.weight
+	s.free -= c.weight
 	s.charge(c, now)
 	return 0, true
 }
 
-// within reports whether a participant may hold so many slots more, when so many are
-// left. If not, the saga is to wait if it may and the participant is not slow, and
-// otherwise to be deferred.
-func (s *slots) within(name string, left, weight int, mayWait bool, now time.Time) (delay time.Duration, ok bool) {
-	p := s.of[name]
-	if p == nil || p.slots < perFree*left {
+// checkShare reports whether a participant may hold more slots while so many are free. If
+// not, delay is 0 if the saga may wait and the participant is not slow.
+func (s *slots) checkShare(name string, free, weight int, mayWait bool, now time.Time) (delay time.Duration, ok bool) {
+	p := s.shares[name]
+	if p == nil || p.slots < perFree*free {
 		return 0, true
 	}
-	age := now.Sub(s.began) - p.since/time.Duration(p.runs)
+	age := now.Sub(s.epoch) - p.started/time.Duration(p.runs)
 	if age < slowAfter && mayWait {
 		return 0, false
 	}
-	// At any moment a run is about half over.
-	p.next = later(p.next, now).Add(2 * age * time.Duration(weight) / time.Duration(p.slots))
-	return max(p.next.Sub(now), slowAfter), false
+	// A run takes twice its age: on average it is half over.
+	p.backlogEnd = later(p.backlogEnd, now).Add(2 * age * time.Duration(weight) / time.Duration(p.slots))
+	return max(p.backlogEnd.Sub(now), slowAfter), false
 }
 
-// move is take for a run that goes on to other participants, with the slots it has. If
-// it must, it goes on even beyond their shares.
-func (s *slots) move(c *claimed, to []string, mayWait, must bool) (delay time.Duration, ok bool) {
+// recharge charges a run's slots to the participants that it calls next, under the same
+// conditions as take. If must is set, it ignores their shares.
+func (s *slots) recharge(c *claimed, to []string, mayWait, must bool) (delay time.Duration, ok bool) {
 	if slices.Equal(to, c.participants) {
-		return 0, true // and they count as long under way as before
+		return 0, true // the run keeps its age
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +137,7 @@ func (s *slots) move(c *claimed, to []string, mayWait, must bool) (delay time.Du
 		if must || slices.Contains(c.participants, name) {
 			continue
 		}
-		if delay, ok := s.within(name, s.left+c.weight, c.weight, mayWait, now); !ok {
+		if delay, ok := s.checkShare(name, s.free+c.weight, c.weight, mayWait, now); !ok {
 			return delay, false
 		}
 	}
@@ -148,56 +147,56 @@ func (s *slots) move(c *claimed, to []string, mayWait, must bool) (delay time.Du
 	return 0, true
 }
 
-// charge counts a run among those of its participants.
+// charge adds a run to the shares of its participants.
 func (s *slots) charge(c *claimed, now time.Time) {
 	for _, name := range c.participants {
-		p := s.of[name]
+		p := s.shares[name]
 		if p == nil {
 			p = new(share)
-			s.of[name] = p
+			s.shares[name] = p
 		}
 		p.slots += c.weight
 		p.runs++
-		p.since += now.Sub(s.began)
+		p.started += now.Sub(s.epoch)
 	}
 	c.charged = now
 }
 
-// discharge is charge's counterpart.
+// discharge undoes charge.
 func (s *slots) discharge(c *claimed) {
 	for _, name := range c.participants {
-		p := s.of[name]
+		p := s.shares[name]
 		p.slots -= c.weight
 		p.runs--
-		p.since -= c.charged.Sub(s.began)
+		p.started -= c.charged.Sub(s.epoch)
 		if p.runs == 0 {
-			delete(s.of, name)
+			delete(s.shares, name)
 		}
 	}
 }
 
-// free is take's counterpart.
-func (s *slots) free(c *claimed) {
+// release undoes take.
+func (s *slots) release(c *claimed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.left += c.weight
+	s.free += c.weight
 	s.discharge(c)
 	select {
-	case s.ended <- struct{}{}:
-	default: // somebody is about to look
+	case s.released <- struct{}{}:
+	default: // it is signalled already
 	}
 }
 
-// next are the branches that the run will call first.
-func (r *run) next() []store.Branch {
-	var events []Event
+// firstCalls returns the branches that the run will call first.
+func (r *run) firstCalls() []store.Branch {
+	var events []machine.Event
 	if r.timedOut() {
 		events = append(events, timeout(r.saga))
 	}
-	return Decide(&r.plan, r.state, events...).Calls
+	return machine.Decide(&r.plan, r.state, events...).Calls
 }
 
-// participants are the hosts of branches, each once.
+// participants returns the hosts of branches, each once.
 func (r *run) participants(branches []store.Branch) (hosts []string) {
 	for _, b := range branches {
 		if u := r.saga.url(b); u != "" {
@@ -209,8 +208,7 @@ func (r *run) participants(branches []store.Branch) (hosts []string) {
 	return hosts
 }
 
-// participant is who answers at a URL: its host and port, or, of what is no HTTP,
-// the URL.
+// participant returns the host and port of a URL, or the whole URL if it has none.
 func participant(raw string) string {
 	if u, err := url.Parse(raw); err == nil && u.Host != "" {
 		return strings.ToLower(u.Host)

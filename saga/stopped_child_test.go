@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"sagabench/saga"
+	"sagabench/saga/branch"
+	"sagabench/saga/machine"
 	"sagabench/store"
 	"sagabench/store/redisstore"
 	"sagabench/store/sqlstore"
@@ -63,7 +65,7 @@ func coordinate(ctx context.Context, arguments string, stdout io.Writer) error {
 		return err
 	}
 	defer s.Close()
-	caller, err := saga.NewHTTPCaller(nil)
+	caller, err := branch.NewHTTP(branch.HTTPConfig{})
 	if err != nil {
 		return err
 	}
@@ -248,7 +250,7 @@ func (s *telling) ClaimDue(ctx context.Context, owner string, lease time.Duratio
 
 // signing says with every call which process makes it, and when it began to.
 type signing struct {
-	*saga.HTTPCaller
+	*branch.HTTP
 	name string
 }
 
@@ -258,9 +260,9 @@ const (
 	sinceHeader  = "Called-At" // ns since 1970
 )
 
-func (s signing) Call(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+func (s signing) Call(ctx context.Context, c saga.Call) (machine.Outcome, string) {
 	c.Headers = map[string]string{callerHeader: s.name, sinceHeader: strconv.FormatInt(time.Now().UnixNano(), 10)}
-	return s.HTTPCaller.Call(ctx, c)
+	return s.HTTP.Call(ctx, c)
 }
 
 // participants play all branches and keep a journal.

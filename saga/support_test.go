@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +19,8 @@ import (
 	"sagabench/deploy/lab"
 	"sagabench/deploy/lab/labtest"
 	"sagabench/saga"
+	"sagabench/saga/branch"
+	"sagabench/saga/machine"
 	"sagabench/store"
 	"sagabench/store/pebblestore"
 	"sagabench/store/redisstore"
@@ -72,6 +76,31 @@ func patient() saga.Config {
 	return cfg
 }
 
+// within is the test's context, for so long.
+func within(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// newHTTPCaller makes a caller that is closed with the test.
+func newHTTPCaller(t testing.TB) *branch.HTTP {
+	t.Helper()
+	h, err := branch.NewHTTP(branch.HTTPConfig{})
+	require.NoError(t, err)
+	t.Cleanup(h.Close)
+	return h
+}
+
+// serve starts a branch server for one test.
+func serve(t testing.TB, handler http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server
+}
+
 // start gives a coordinator that is closed with the test.
 func start(t *testing.T, s store.Store, caller saga.Caller, cfg saga.Config) *saga.Coordinator {
 	t.Helper()
@@ -90,18 +119,18 @@ func kill(c *saga.Coordinator) {
 
 // branches plays all participants, in this process, and keeps a journal.
 type branches struct {
-	answer func(ctx context.Context, c saga.Call) (saga.Outcome, string) // nil: success
+	answer func(ctx context.Context, c saga.Call) (machine.Outcome, string) // nil: success
 
 	mu      sync.Mutex
 	journal []string // of all calls, in the order in which they began: gid, then as in label
 }
 
-func (b *branches) Call(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+func (b *branches) Call(ctx context.Context, c saga.Call) (machine.Outcome, string) {
 	b.mu.Lock()
 	b.journal = append(b.journal, c.GID+" "+label(c.Branch))
 	b.mu.Unlock()
 	if b.answer == nil {
-		return saga.Succeeded, ""
+		return machine.Succeeded, ""
 	}
 	return b.answer(ctx, c)
 }
@@ -136,11 +165,11 @@ func label(b store.Branch) string {
 
 // refusing makes participants that refuse the action of one step.
 func refusing(step int) *branches {
-	return &branches{answer: func(_ context.Context, c saga.Call) (saga.Outcome, string) {
+	return &branches{answer: func(_ context.Context, c saga.Call) (machine.Outcome, string) {
 		if c.Branch == store.Action(step) {
-			return saga.Failed, "no money left"
+			return machine.Failed, "no money left"
 		}
-		return saga.Succeeded, ""
+		return machine.Succeeded, ""
 	}}
 }
 
@@ -154,9 +183,9 @@ type blocked struct {
 // blocking makes participants who block in the given branches, or in all.
 func blocking(only ...store.Branch) *blocked {
 	b := &blocked{called: make(chan saga.Call, 1000), goOn: make(chan struct{})}
-	b.branches = &branches{answer: func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+	b.branches = &branches{answer: func(ctx context.Context, c saga.Call) (machine.Outcome, string) {
 		if len(only) > 0 && !slices.Contains(only, c.Branch) {
-			return saga.Succeeded, ""
+			return machine.Succeeded, ""
 		}
 		select {
 		case b.called <- c:
@@ -164,9 +193,9 @@ func blocking(only ...store.Branch) *blocked {
 		}
 		select {
 		case <-b.goOn:
-			return saga.Succeeded, ""
+			return machine.Succeeded, ""
 		case <-ctx.Done(): // as an HTTP call does
-			return saga.Unknown, ctx.Err().Error()
+			return machine.Unknown, ctx.Err().Error()
 		}
 	}}
 	return b

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/saga"
+	"sagabench/saga/machine"
 	"sagabench/store"
 )
 
@@ -111,7 +112,7 @@ func TestTakeover_Backlog_IsSharedWithinBounds(t *testing.T) {
 			running, most := 0, 0
 			mine := refusing(1)
 			answer := mine.answer
-			mine.answer = func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+			mine.answer = func(ctx context.Context, c saga.Call) (machine.Outcome, string) {
 				mu.Lock()
 				running++
 				most = max(most, running)

@@ -8,10 +8,11 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"sagabench/saga/machine"
 	"sagabench/store"
 )
 
-// Limits of what a saga may hold, beside those of package store.
+// Limits of a saga, beside those of package store.
 const (
 	MaxURLBytes       = 2048
 	MaxPayloadBytes   = 1 << 20
@@ -24,10 +25,9 @@ const (
 	MaxRetryLimit     = 1_000_000
 )
 
-// Validate checks the saga against the limits; its error wraps
-// store.ErrInvalid and names the field: Headers and Custom as branch_headers and
-// custom_data, as those know them who submit over HTTP. Whether its URLs may be called is for
-// the Caller to say.
+// Validate checks the saga against the limits. Its error wraps store.ErrInvalid and names
+// the field; Headers and Custom are branch_headers and custom_data, as in the HTTP API.
+// Whether the URLs may be called is for Caller.Check.
 func (s *Saga) Validate() error {
 	if err := store.CheckGID(s.GID); err != nil {
 		return err
@@ -70,7 +70,7 @@ func badRequestTimeout(d time.Duration) bool {
 	return d != 0 && (d < time.Millisecond || d > MaxRequestTimeout)
 }
 
-// validate leaves the name of the step to its caller.
+// validate returns an error without the name of the step.
 func (s *Step) validate() error {
 	for _, f := range [...]struct {
 		name, value string
@@ -91,57 +91,22 @@ func (s *Step) validate() error {
 
 const notText = "must be UTF-8 without a zero byte"
 
-// isText: JSON would not keep anything else as it is, nor would a store.
+// isText reports whether JSON and every store keep s unchanged.
 func isText(s string) bool { return strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) }
 
 // validateOrder checks that every step can be reached.
 func (s *Saga) validateOrder() error {
-	if !slices.ContainsFunc(s.Steps, func(step Step) bool { return len(step.After) > 0 }) {
-		return nil
+	if s.Concurrent {
+		return machine.CheckOrder(s.order())
 	}
-	if !s.Concurrent {
+	if slices.ContainsFunc(s.Steps, func(step Step) bool { return len(step.After) > 0 }) {
 		return errors.New(".after: an order is given, but the saga is not concurrent")
-	}
-	waitsFor := make([]int, len(s.Steps)) // of each step, how many others
-	for i, step := range s.Steps {
-		named := make(map[int]bool, len(step.After))
-		for _, j := range step.After {
-			switch {
-			case j < 0 || j >= len(s.Steps):
-				return fmt.Errorf("[%d].after: no step %d, they are 0 to %d", i, j, len(s.Steps)-1)
-			case named[j]:
-				return fmt.Errorf("[%d].after: names step %d twice", i, j)
-			}
-			named[j] = true
-		}
-		waitsFor[i] = len(step.After)
-	}
-	before := inverted(s.Steps)
-	var free []int
-	for i, n := range waitsFor {
-		if n == 0 {
-			free = append(free, i)
-		}
-	}
-	for len(free) > 0 {
-		i := free[len(free)-1]
-		free = free[:len(free)-1]
-		for _, j := range before[i] {
-			if waitsFor[j]--; waitsFor[j] == 0 {
-				free = append(free, j)
-			}
-		}
-	}
-	for i, n := range waitsFor {
-		if n > 0 {
-			return fmt.Errorf("[%d].after: waits for itself, by way of others", i)
-		}
 	}
 	return nil
 }
 
-// ownHeaders belong to the connection, or to us.
-var ownHeaders = map[string]bool{
+// reservedHeaders belong to the connection, or to us.
+var reservedHeaders = map[string]bool{
 	"host": true, "content-length": true, "transfer-encoding": true, "connection": true,
 	"upgrade": true, "te": true, "trailer": true, "keep-alive": true, "proxy-connection": true,
 }
@@ -156,10 +121,10 @@ func (s *Saga) validateHeaders() error {
 		switch {
 		case !isToken(name):
 			return fmt.Errorf("%w: branch_headers: %.100q is no header's name", store.ErrInvalid, name)
-		case ownHeaders[strings.ToLower(name)]:
-			return fmt.Errorf("%w: branch_headers: %s is not the submitter's to set", store.ErrInvalid, name)
+		case reservedHeaders[strings.ToLower(name)]:
+			return fmt.Errorf("%w: branch_headers: %s is reserved", store.ErrInvalid, name)
 		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f || r == utf8.RuneError }):
-			return fmt.Errorf("%w: branch_headers: the value of %.100s holds what a header cannot", store.ErrInvalid, name)
+			return fmt.Errorf("%w: branch_headers: the value of %.100s has a character that is not allowed in a header", store.ErrInvalid, name)
 		}
 	}
 	if size > MaxHeaderBytes {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/saga"
+	"sagabench/saga/machine"
 	"sagabench/store"
 	"sagabench/store/memstore"
 )
@@ -141,7 +142,7 @@ func TestRun_GidUsedAgain_GetsItsOwnEnd(t *testing.T) {
 		firstMayEnd, secondMayStart := make(chan struct{}), make(chan struct{})
 		caller := &slowCheck{branches: refusing(0), checking: make(chan struct{}), goOn: secondMayStart}
 		answer := caller.answer
-		caller.answer = func(ctx context.Context, c saga.Call) (saga.Outcome, string) {
+		caller.answer = func(ctx context.Context, c saga.Call) (machine.Outcome, string) {
 			<-firstMayEnd
 			return answer(ctx, c)
 		}

@@ -32,11 +32,13 @@ var rules = []struct {
 	{"store/sqlstore/sqlconn", []string{"internal/tlsfiles"}, "connections know nothing of sagas"},
 	{"store/open", []string{"store", "store/", "internal/secret"}, "the one package that knows all backends"},
 	{"lua", nil, "scripts are text"},
-	{"saga", []string{"store", "store/groupcommit"}, "the coordinator works over any store"},
+	{"saga", []string{"saga/machine", "store", "store/groupcommit", "internal/outage"}, "the coordinator works over any store, and knows no HTTP"},
+	{"saga/machine", []string{"store"}, "what a saga does next is a pure function"},
+	{"saga/branch", []string{"saga", "saga/machine", "store"}, "it calls participants, and knows no engine"},
 	{"saga/inspect", []string{"saga", "store"}, "it reads sagas for the API and the page, and knows no engine"},
-	{"saga/webui", []string{"saga", "saga/inspect", "store", "internal/format", "internal/peer", "internal/secret"}, "the page knows the coordinator, and no engine"},
-	{"saga/httpapi", []string{"saga", "saga/inspect", "store"}, "the wire format knows the coordinator, and no engine"},
-	{"saga/metrics", []string{"saga", "store"}, "it reads counters, so that the coordinator does not know Prometheus"},
+	{"saga/webui", []string{"saga", "saga/branch", "saga/machine", "saga/inspect", "store", "internal/format", "internal/peer", "internal/secret"}, "the page knows the coordinator, and no engine"},
+	{"saga/httpapi", []string{"saga", "saga/machine", "saga/inspect", "store"}, "the wire format knows the coordinator, and no engine"},
+	{"saga/metrics", []string{"saga", "saga/machine", "store"}, "it reads counters, so that the coordinator does not know Prometheus"},
 	{"saga/barrier", nil, "participants link it, and they run no coordinator"},
 	{"deploy/lab", []string{"internal/filesystem"}, "it starts servers and knows nothing of what they are for"},
 	{"deploy/lab/labtest", []string{"deploy/lab"}, "it starts servers for tests"},
@@ -45,6 +47,7 @@ var rules = []struct {
 	{"internal/format", nil, "numbers are numbers"},
 	{"internal/fill", []string{"saga", "store"}, "it fills any store, and knows no engine"},
 	{"internal/secret", nil, "a secret is text"},
+	{"internal/outage", nil, "it logs what others do"},
 	{"internal/peer", nil, "it knows addresses"},
 	{"internal/tlsfiles", nil, "files are files, whoever speaks TLS"},
 	{"internal/config", []string{"internal/secret"}, "it sets settings, and knows none"},
@@ -63,13 +66,13 @@ var rules = []struct {
 	{"bench/internal/capacity", []string{"bench/internal/limit", "bench/internal/result", "bench/internal/validity", "bench/internal/stats", "internal/format"}, "it decides what to measure next; others send the load"},
 	{"bench/internal/compare", []string{"bench/internal/result", "bench/internal/stats", "internal/document", "internal/format"}, "it works on results, and runs nothing"},
 	{"bench/internal/plan", []string{"bench/internal/report", "bench/internal/result", "bench/internal/stats", "bench/internal/usl", "internal/document", "internal/format", "store"}, "it works on results, and runs nothing"},
-	{"bench/internal/", []string{"store", "store/open", "saga", "saga/httpapi", "saga/metrics", "saga/webui", "lua", "deploy/lab", "internal/document", "internal/format", "internal/filesystem", "internal/fill", "internal/peer", "internal/secret", "internal/tlsfiles", "bench/internal/", "store/groupcommit"}, "only the command line reads the configuration"},
+	{"bench/internal/", []string{"store", "store/open", "saga", "saga/branch", "saga/httpapi", "saga/metrics", "saga/webui", "lua", "deploy/lab", "internal/document", "internal/format", "internal/filesystem", "internal/fill", "internal/peer", "internal/secret", "internal/tlsfiles", "bench/internal/", "store/groupcommit"}, "only the command line reads the configuration"},
 	{"bench", []string{"bench/internal/cli"}, "main hands its arguments on"},
 }
 
 // standardOnly import nothing beyond the standard library and, by the rules
 // above, us.
-var standardOnly = []string{"store", "store/groupcommit", "lua", "internal/peer", "internal/secret", "internal/tlsfiles"}
+var standardOnly = []string{"store", "saga", "saga/branch", "saga/machine", "internal/outage", "store/groupcommit", "lua", "internal/peer", "internal/secret", "internal/tlsfiles"}
 
 type goPackage struct {
 	ImportPath string

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/saga"
+	"sagabench/saga/branch"
 	"sagabench/saga/httpapi"
 	"sagabench/store/pebblestore"
 )
@@ -48,7 +49,7 @@ func start(t *testing.T) *site {
 	s, err := pebblestore.Open(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
-	caller, err := saga.NewHTTPCaller(nil)
+	caller, err := branch.NewHTTP(branch.HTTPConfig{})
 	require.NoError(t, err)
 	t.Cleanup(caller.Close)
 	sagas := saga.DefaultConfig()

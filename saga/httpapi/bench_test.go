@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/saga"
+	"sagabench/saga/branch"
 	"sagabench/store/memstore"
 )
 
@@ -70,7 +71,7 @@ func BenchmarkCoordinator(b *testing.B) {
 }
 
 func newCoordinator(b *testing.B, s *memstore.Store) *saga.Coordinator {
-	caller, err := saga.NewHTTPCaller(nil)
+	caller, err := branch.NewHTTP(branch.HTTPConfig{})
 	require.NoError(b, err)
 	cfg := saga.DefaultConfig()
 	cfg.PollInterval = time.Hour

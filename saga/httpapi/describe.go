@@ -77,7 +77,7 @@ func describe(info saga.Info) transaction {
 		t.RollbackTime = &updated
 	default:
 		due := info.Due.UTC()
-		t.NextCronTime, t.Result = &due, info.State.Held
+		t.NextCronTime, t.Result = &due, info.State.RetryReason
 	}
 	return t
 }
@@ -96,8 +96,8 @@ func describeWhole(info saga.Info) transaction {
 // seconds rounds up: a library may set less than one second, and 0 means unset.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// branch is a branch in dtm's format. Its times are the saga's.
-type branch struct {
+// branchAnswer is a branch in dtm's format. Its times are the saga's.
+type branchAnswer struct {
 	ID         int       `json:"id"`
 	CreateTime time.Time `json:"create_time"`
 	UpdateTime time.Time `json:"update_time"`
@@ -111,8 +111,8 @@ type branch struct {
 
 // branches lists a saga's branches in dtm's order: the compensation of a step before
 // its action.
-func branches(info saga.Info) []branch {
-	list := make([]branch, 0, 2*len(info.Saga.Steps))
+func branches(info saga.Info) []branchAnswer {
+	list := make([]branchAnswer, 0, 2*len(info.Saga.Steps))
 	for i, s := range info.Saga.Steps {
 		list = append(list,
 			describeBranch(info, store.Compensation(i), s.Compensate),
@@ -121,8 +121,8 @@ func branches(info saga.Info) []branch {
 	return list
 }
 
-func describeBranch(info saga.Info, b store.Branch, url string) branch {
-	return branch{
+func describeBranch(info saga.Info, b store.Branch, url string) branchAnswer {
+	return branchAnswer{
 		CreateTime: info.Created.UTC(),
 		UpdateTime: info.Updated.UTC(),
 		GID:        info.GID,

@@ -19,6 +19,7 @@ import (
 
 	"sagabench/internal/testkit"
 	"sagabench/saga"
+	"sagabench/saga/branch"
 	"sagabench/store"
 )
 
@@ -64,7 +65,7 @@ func start(t testing.TB, s store.Store, change func(*Config, *saga.Config)) *sit
 	participants := &branchServer{released: make(chan struct{})}
 	branches := httptest.NewServer(participants)
 	t.Cleanup(branches.Close)
-	caller, err := saga.NewHTTPCaller(nil)
+	caller, err := branch.NewHTTP(branch.HTTPConfig{})
 	require.NoError(t, err)
 	t.Cleanup(caller.Close)
 	c, err := saga.New(s, caller, sagas)

@@ -15,8 +15,8 @@ import (
 
 // found is the response to query. A null transaction says that there is no such saga.
 type found struct {
-	Branches    []branch     `json:"branches"`
-	Transaction *transaction `json:"transaction"`
+	Branches    []branchAnswer `json:"branches"`
+	Transaction *transaction   `json:"transaction"`
 }
 
 func (a *API) query(c *gin.Context) {
@@ -25,7 +25,7 @@ func (a *API) query(c *gin.Context) {
 		respond(c, http.StatusInternalServerError, result{Message: "no gid specified"}) // 500 as dtm does
 		return
 	}
-	a.withSaga(c, gid, found{Branches: []branch{}}, func(info saga.Info) any {
+	a.withSaga(c, gid, found{Branches: []branchAnswer{}}, func(info saga.Info) any {
 		t := describeWhole(info)
 		return found{Branches: branches(info), Transaction: &t}
 	})

@@ -51,7 +51,7 @@ var coordinatorMetrics = []metric[saga.Counters]{
 	counter("sagabench_sagas_recovered_total", "Sagas taken over: deferred before, or left by another coordinator.",
 		func(c saga.Counters) float64 { return float64(c.Recovered) }),
 	counter("sagabench_sagas_put_off_total", "Runs that ended with a branch undecided, to be tried again later.",
-		func(c saga.Counters) float64 { return float64(c.PutOff) }),
+		func(c saga.Counters) float64 { return float64(c.Deferred) }),
 	counter("sagabench_sagas_lost_total", "Runs given up because another coordinator took the saga over.",
 		func(c saga.Counters) float64 { return float64(c.Lost) }),
 	counter("sagabench_compensations_refused_total", "Answers of participants that refuse to undo what they did: somebody must mend it.",

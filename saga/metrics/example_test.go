@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sagabench/saga"
+	"sagabench/saga/branch"
 	"sagabench/saga/metrics"
 	"sagabench/store/pebblestore"
 )
@@ -32,7 +33,7 @@ func Example() {
 
 	cfg := saga.DefaultConfig()
 	m := metrics.Instrument(&cfg) // before the coordinator is started
-	coordinator, err := saga.New(store, saga.NewFuncs(nil), cfg)
+	coordinator, err := saga.New(store, branch.NewFuncs(nil), cfg)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sagabench/saga"
+	"sagabench/saga/machine"
 	"sagabench/store"
 )
 
@@ -43,7 +44,7 @@ func Instrument(cfg *saga.Config) *Metrics {
 	}
 	observeAttempt, observeBatch := cfg.Observe, cfg.Commit.Observe
 	cfg.Observe = func(a saga.Attempt) {
-		m.attempts[a.Outcome-saga.Succeeded].Add(1)
+		m.attempts[a.Outcome-machine.Succeeded].Add(1)
 		if observeAttempt != nil {
 			observeAttempt(a)
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sagabench/saga"
+	"sagabench/saga/machine"
 	"sagabench/store"
 )
 
@@ -25,7 +26,7 @@ type attempt struct {
 	branch  store.Branch
 	began   time.Time
 	took    time.Duration
-	outcome saga.Outcome
+	outcome machine.Outcome
 	reason  string
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/saga"
+	"sagabench/saga/machine"
 	"sagabench/store"
 )
 
@@ -17,7 +18,7 @@ func TestAttempts_KeepTheLastOnes(t *testing.T) {
 	a := NewAttempts()
 	const more = 2_500
 	for i := range maxAttempts + more {
-		a.Observe(saga.Attempt{Call: saga.Call{GID: fmt.Sprint("g", i%10), Branch: store.Branch(i)}, Outcome: saga.Succeeded})
+		a.Observe(saga.Attempt{Call: saga.Call{GID: fmt.Sprint("g", i%10), Branch: store.Branch(i)}, Outcome: machine.Succeeded})
 	}
 	total := 0
 	for g := range 10 {
@@ -55,7 +56,7 @@ func TestTimeline_PlacesAttempts(t *testing.T) {
 
 	began := time.Now().Add(-time.Minute)
 	at := func(after, took time.Duration) attempt {
-		return attempt{gid: "g", branch: store.Compensation(1), began: began.Add(after), took: took, outcome: saga.Unknown, reason: "r"}
+		return attempt{gid: "g", branch: store.Compensation(1), began: began.Add(after), took: took, outcome: machine.Unknown, reason: "r"}
 	}
 	shown, more := timeline([]attempt{at(5*time.Second, 5*time.Second), at(0, time.Second), at(10*time.Second, 0)})
 	require.Zero(t, more)

@@ -76,7 +76,7 @@ func TestUI_InABrowser_ButtonsWork(t *testing.T) {
 	})
 	b.load(func() { b.press("form[action$=retry] button") })
 	require.Contains(t, b.text(), "The retry is due now")
-	at.wait("held-up", func(i saga.Info) bool { return i.Owner == "" && i.State.Holds[0].Tries == 2 })
+	at.wait("held-up", func(i saga.Info) bool { return i.Owner == "" && i.State.Retries[0].Tries == 2 })
 	b.load(func() {
 		b.press("summary")
 		b.press("form[action$=abort] button")

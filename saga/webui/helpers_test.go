@@ -18,6 +18,7 @@ import (
 
 	"sagabench/internal/secret"
 	"sagabench/saga"
+	"sagabench/saga/branch"
 	"sagabench/store"
 )
 
@@ -47,7 +48,7 @@ func start(t testing.TB, s store.Store, token string) *site {
 	t.Helper()
 	participants := httptest.NewServer(http.HandlerFunc(participate))
 	t.Cleanup(participants.Close)
-	caller, err := saga.NewHTTPCaller(nil)
+	caller, err := branch.NewHTTP(branch.HTTPConfig{})
 	require.NoError(t, err)
 	t.Cleanup(caller.Close)
 	attempts := NewAttempts()

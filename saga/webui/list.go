@@ -43,10 +43,10 @@ func newRow(info saga.Info, now time.Time) row {
 	switch {
 	case info.Status.Final():
 		r.Why = info.State.Aborted
-	case info.Owner == "" && len(info.State.Holds) > 0:
-		r.Why = info.State.Held
+	case info.Owner == "" && len(info.State.Retries) > 0:
+		r.Why = info.State.RetryReason
 		r.Next = ahead(info.Due, now)
-		for _, h := range info.State.Holds {
+		for _, h := range info.State.Retries {
 			r.Tries = max(r.Tries, h.Tries)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"sagabench/saga"
+	"sagabench/saga/branch"
+	"sagabench/saga/machine"
 	"sagabench/store"
 )
 
@@ -114,12 +116,12 @@ func describe(info saga.Info, now time.Time) sagaContent {
 		Retry: deferred,
 	}
 	if deferred {
-		v.Held, v.Next = info.State.Held, ahead(info.Due, now)
+		v.Held, v.Next = info.State.RetryReason, ahead(info.Due, now)
 	}
 	for i, step := range info.Saga.Steps {
 		s := stepView{Number: i + 1, Notes: stepNotes(step)}
-		s.Action = branch(info, store.Action(i), step.Action)
-		s.Compensate = branch(info, store.Compensation(i), step.Compensate)
+		s.Action = viewBranch(info, store.Action(i), step.Action)
+		s.Compensate = viewBranch(info, store.Compensation(i), step.Compensate)
 		v.Steps = append(v.Steps, s)
 	}
 	return v
@@ -173,33 +175,33 @@ func stepNotes(step saga.Step) (notes []string) {
 	return notes
 }
 
-func branch(info saga.Info, b store.Branch, raw string) branchView {
-	v := branchView{URL: saga.RedactURL(raw), State: "not done"}
+func viewBranch(info saga.Info, b store.Branch, raw string) branchView {
+	v := branchView{URL: branch.RedactURL(raw), State: "not done"}
 	switch info.Marks.At(b) {
 	case store.MarkSucceeded:
 		v.State, v.Class = "succeeded", "ok"
 	case store.MarkFailed:
 		v.State, v.Class = "refused", "bad"
 	}
-	i := slices.IndexFunc(info.State.Holds, func(h saga.Hold) bool { return h.Branch == b })
+	i := slices.IndexFunc(info.State.Retries, func(h machine.Retry) bool { return h.Branch == b })
 	if i < 0 || info.Status.Final() || info.Marks.At(b) != store.MarkPending {
 		return v
 	}
 	v.State, v.Class = "undecided, retried later", "held"
-	if tries := info.State.Holds[i].Tries; tries > 0 {
+	if tries := info.State.Retries[i].Tries; tries > 0 {
 		v.State = plural(tries, "failed attempt")
 	}
 	return v
 }
 
 // outcome returns the name of an outcome, and its CSS class.
-func outcome(o saga.Outcome) (name, class string) {
+func outcome(o machine.Outcome) (name, class string) {
 	switch o {
-	case saga.Succeeded:
+	case machine.Succeeded:
 		return "succeeded", "ok"
-	case saga.Failed:
+	case machine.Failed:
 		return "refused", "bad"
-	case saga.Ongoing:
+	case machine.Ongoing:
 		return "undecided", "held"
 	default:
 		return "no answer", "held"

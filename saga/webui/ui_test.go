@@ -142,7 +142,7 @@ func TestUI_RefusesWhatAnotherSiteSends(t *testing.T) {
 		}
 		info, err := at.coordinator.Get(t.Context(), "held")
 		require.NoError(t, err)
-		require.Equal(t, 1, info.State.Holds[0].Tries)
+		require.Equal(t, 1, info.State.Retries[0].Tries)
 		require.Equal(t, store.StatusSubmitted, info.Status)
 	}
 }
@@ -340,7 +340,7 @@ func TestUI_Buttons_AskTheCoordinator(t *testing.T) {
 	a := at.post("/ui/sagas/held/retry", nil)
 	require.Equal(t, http.StatusSeeOther, a.StatusCode, a.body)
 	require.Contains(t, at.page(a.Header.Get("Location")), "The retry is due now")
-	at.wait("held", func(i saga.Info) bool { return i.Owner == "" && i.State.Holds[0].Tries == 2 })
+	at.wait("held", func(i saga.Info) bool { return i.Owner == "" && i.State.Retries[0].Tries == 2 })
 	require.Equal(t, http.StatusSeeOther, at.post("/ui/sagas/held/abort", nil).StatusCode)
 	at.wait("held", func(i saga.Info) bool { return i.Status == store.StatusFailed })
 

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/saga"
+	"sagabench/saga/branch"
 	"sagabench/store"
 )
 
@@ -32,7 +33,7 @@ func (p *participants) call(_ context.Context, c saga.Call) error {
 	p.journal[c.GID] = append(p.journal[c.GID], c.Branch)
 	p.mu.Unlock()
 	if c.Payload == refused && !c.Branch.IsCompensation() {
-		return saga.ErrRefused
+		return branch.ErrRefused
 	}
 	return nil
 }
@@ -46,7 +47,7 @@ func TestCoordinator_UnderCuts_EndsEverySaga(t *testing.T) {
 		p := newProxy(t, k.server.Addr())
 		s := open(t, p.of(k.config()))
 		all := &participants{journal: map[string][]store.Branch{}}
-		funcs := saga.NewFuncs(nil)
+		funcs := branch.NewFuncs(nil)
 		url := funcs.Handle("branch", all.call)
 		cfg := saga.DefaultConfig()
 		// What nobody runs, since its submitter was left in doubt, is soon taken up.

@@ -7,7 +7,7 @@ import (
 
 	"sagabench/internal/secret"
 	"sagabench/internal/tlsfiles"
-	"sagabench/saga"
+	"sagabench/saga/branch"
 	"sagabench/store"
 )
 
@@ -38,7 +38,7 @@ type Config struct {
 	Scenario Scenario // default of /bench/saga
 
 	BranchConns    int            // connections to one branch host; calls beyond wait
-	BranchAllow    []string       // where branches may be: see saga.HTTPConfig. With Bench also this server
+	BranchAllow    []string       // where branches may be: see branch.HTTPConfig. With Bench also this server
 	BranchLoopback bool           // branches may be on loopback
 	BranchTLS      tlsfiles.Files // for calling https branches
 }
@@ -59,7 +59,7 @@ func DefaultConfig() Config {
 		MaxWait:  10 * time.Second,
 		Grace:    10 * time.Second,
 
-		BranchConns:    saga.DefaultBranchConns,
+		BranchConns:    branch.DefaultConnsPerHost,
 		BranchAllow:    []string{},
 		BranchLoopback: true,
 

@@ -17,6 +17,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"sagabench/saga"
+	"sagabench/saga/branch"
 	"sagabench/saga/httpapi"
 	"sagabench/saga/metrics"
 	"sagabench/saga/webui"
@@ -37,7 +38,7 @@ type Server struct {
 	listener    *limitListener
 	log         *slog.Logger
 	limited     *limitedLog // for messages that clients can cause
-	caller      *saga.HTTPCaller
+	caller      *branch.HTTP
 	coordinator *saga.Coordinator
 	stats       *stats
 	metrics     *metrics.Metrics
@@ -94,10 +95,11 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.caller, err = (saga.HTTPConfig{Allow: allow, NoLoopback: !cfg.BranchLoopback, TLS: branchTLS}).NewCaller(); err != nil {
+	if s.caller, err = branch.NewHTTP(branch.HTTPConfig{
+		Allow: allow, NoLoopback: !cfg.BranchLoopback, TLS: branchTLS, ConnsPerHost: cfg.BranchConns, Conns: branchConns,
+	}); err != nil {
 		return nil, err
 	}
-	s.caller.LimitConnections(cfg.BranchConns, branchConns)
 	attempts := webui.NewAttempts()
 	if deps.Saga.Logger == nil {
 		deps.Saga.Logger = s.log

@@ -140,7 +140,7 @@ func (at *site) heldUp(gid string) string {
 	var why string
 	require.Eventually(at.t, func() bool {
 		info, err := at.server.coordinator.Get(at.t.Context(), gid)
-		why = info.State.Held
+		why = info.State.RetryReason
 		return err == nil && why != ""
 	}, patience, poll)
 	return why
