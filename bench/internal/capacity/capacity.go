@@ -14,7 +14,7 @@
 // A step lasts until the percentile that it judges has a hundred requests beyond
 // it. What the steps say together, with an interval, is [FindEdge].
 //
-// It leaves to others how a rate is sent (package trial), the law that is fitted
+// It leaves to others how a rate is sent (package session), the law that is fitted
 // (package usl) and what follows from it for other rates (package plan).
 package capacity
 

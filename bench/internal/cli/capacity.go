@@ -19,7 +19,7 @@ import (
 	"sagabench/bench/internal/plan"
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
-	"sagabench/bench/internal/trial"
+	"sagabench/bench/internal/session"
 	"sagabench/bench/internal/usl"
 	"sagabench/bench/internal/validity"
 	"sagabench/internal/format"
@@ -101,7 +101,7 @@ func (a *app) capacity(ctx context.Context, on setup, cfg capacity.Config) error
 		on.cfg.Load.Progress = nil
 	}
 	s := &capacitySearch{cfg: cfg, load: on.cfg.Load, status: on.cfg.Status, result: result.Capacity{SLO: cfg.SLO, Predicted: []result.Predicted{}}}
-	base, err := trial.Sweep(ctx, on.cfg, on.servers, s.run)
+	base, err := s.measure(ctx, on)
 	progress.done()
 	if err != nil {
 		_ = os.Remove(resultsDir) // if it is empty: nothing was written
@@ -143,7 +143,16 @@ type capacitySearch struct {
 	result result.Capacity
 }
 
-func (s *capacitySearch) run(ctx context.Context, measure trial.Measure) (err error) {
+// measure returns what all measurements of the search have in common.
+func (s *capacitySearch) measure(ctx context.Context, on setup) (result.Summary, error) {
+	servers, err := session.Open(ctx, on.cfg, on.servers)
+	if err != nil {
+		return result.Summary{}, err
+	}
+	return servers.Close(ctx, s.run(ctx, servers.Measure))
+}
+
+func (s *capacitySearch) run(ctx context.Context, measure func(context.Context, load.Config) (result.Step, error)) (err error) {
 	closed := func(ctx context.Context, n int, length time.Duration) (result.Step, error) {
 		shape := s.load
 		shape.InFlight, shape.Rate, shape.Duration, shape.Warmup = n, load.Profile{}, length, s.cfg.ScalingWarmup

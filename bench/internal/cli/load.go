@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sagabench/bench/internal/trial"
+	"sagabench/bench/internal/session"
 	"sagabench/store/open"
 )
 
 func (a *app) loadCommand() *cobra.Command {
-	targets, protocol := "", string(trial.ProtocolBench)
+	targets, protocol := "", string(session.ProtocolBench)
 	cmd := &cobra.Command{
 		Use:   "load [STORE] --target URL,...",
 		Short: "Drive servers that already run, and report",
@@ -29,7 +29,7 @@ or schema as configured), its costs are measured and it is audited afterwards. A
 is configured (SAGABENCH_SERVER_TOKEN) is shown to the servers.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.load(cmd.Context(), targets, trial.Protocol(protocol), args)
+			return a.load(cmd.Context(), targets, session.Protocol(protocol), args)
 		},
 	}
 	targetsFlag(cmd, &targets)
@@ -46,7 +46,7 @@ func targetsFlag(cmd *cobra.Command, targets *string) {
 	cmd.Flags().StringVar(targets, targetFlag, "", "URLs of servers that run, as http://10.0.0.1:8080, separated by commas")
 }
 
-func (a *app) load(ctx context.Context, targets string, protocol trial.Protocol, stores []string) error {
+func (a *app) load(ctx context.Context, targets string, protocol session.Protocol, stores []string) error {
 	if err := protocol.Validate(); err != nil {
 		return err
 	}
@@ -54,8 +54,8 @@ func (a *app) load(ctx context.Context, targets string, protocol trial.Protocol,
 	if err != nil {
 		return err
 	}
-	running.cfg.Protocol = protocol
-	return a.try(ctx, running)
+	running.servers.(*session.External).Protocol = protocol
+	return a.measureOnce(ctx, running)
 }
 
 // running is the setup for servers that run already. The result of one whose store is
@@ -77,8 +77,8 @@ func (a *app) running(targets string, stores []string, command string) (setup, e
 		target, name = &t, t.Driver
 	}
 	a.warnOfClearText(strings.Split(targets, ","))
-	cfg, err := a.trialConfig(name)
-	return setup{cfg: cfg, servers: trial.Running(strings.Split(targets, ","), target), stop: func() {}}, err
+	cfg, err := a.sessionConfig(name)
+	return setup{cfg: cfg, servers: &session.External{URLs: strings.Split(targets, ","), Store: target}, stop: func() {}}, err
 }
 
 // warnOfClearText names the servers that the token is shown to without TLS, on other

@@ -14,7 +14,7 @@ import (
 
 	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/result"
-	"sagabench/bench/internal/trial"
+	"sagabench/bench/internal/session"
 )
 
 // lineEvery is how often a run says how it stands where nobody watches a
@@ -86,7 +86,7 @@ func (p *progress) moment(m result.Sample) {
 	p.busy = m
 }
 
-func (a *app) newProgress(cfg *trial.Config) *progress {
+func (a *app) newProgress(cfg *session.Config) *progress {
 	p := &progress{display: a.newDisplay()}
 	cfg.Status = p.status
 	cfg.Load.Progress = p.show

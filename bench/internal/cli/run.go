@@ -15,7 +15,7 @@ import (
 
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
-	"sagabench/bench/internal/trial"
+	"sagabench/bench/internal/session"
 	"sagabench/deploy/lab"
 	"sagabench/internal/config"
 	"sagabench/store/open"
@@ -71,14 +71,14 @@ func (a *app) run(ctx context.Context, name string, start starting, fill int64) 
 		return err
 	}
 	defer own.stop()
-	own.cfg.Fill = fill
-	return a.try(ctx, own)
+	own.servers.(*session.Started).Preload = fill
+	return a.measureOnce(ctx, own)
 }
 
 // setup is what a command needs that drives servers.
 type setup struct {
-	cfg       trial.Config
-	servers   trial.Servers
+	cfg       session.Config
+	servers   session.Servers
 	flushers  int    // batches that the servers may have under way to the store; 0: not known
 	stop      func() // ends the store's server, if one was started
 	startable string // the store whose server --start would start; empty: it did, or there is none
@@ -104,45 +104,47 @@ func (a *app) setUp(ctx context.Context, name string, start starting) (own setup
 	if err != nil {
 		return own, err
 	}
-	if own.cfg, err = a.trialConfig(target.Driver); err != nil {
+	if own.cfg, err = a.sessionConfig(target.Driver); err != nil {
 		return own, err
 	}
-	child, err := a.child(target.Driver)
+	program, err := a.benchServer(target.Driver)
 	if err != nil {
 		return own, err
 	}
+	started := &session.Started{Store: target, Program: program}
 	if start.start {
 		server, err := lab.Kinds[target.Driver].Start(ctx, lab.Config{Settings: settings})
 		if err != nil {
 			return own, err
 		}
 		own.stop = func() { server.Stop() }
-		target.SetURL(server.URL())
-		own.cfg.StorePID, own.cfg.StoreDir = server.PID(), server.Dir()
+		started.StoreServer = server
+		started.Store.SetURL(server.URL())
 	} else if !target.Embedded() {
 		own.startable = target.Driver
 	}
-	own.servers, own.flushers = trial.Own(target, child), a.sagaConfig().Commit.Flushers
+	own.servers, own.flushers = started, a.sagaConfig().Commit.Flushers
 	return own, nil
 }
 
-// child says how to start the bench server of a run.
-func (a *app) child(driver string) (trial.Child, error) {
+// benchServer returns how to start a bench server for a run.
+func (a *app) benchServer(driver string) (session.Program, error) {
 	exe, err := os.Executable()
-	child := trial.Child{
+	program := session.Program{
 		Path:     exe,
 		Args:     []string{"serve", driver, "--listen", "127.0.0.1:0"},
-		Env:      a.childEnvironment,
+		Env:      a.serverEnvironment,
 		Announce: servingPrefix,
 	}
 	if a.configFile != "" {
-		child.Args = append(child.Args, "--config", a.configFile)
+		program.Args = append(program.Args, "--config", a.configFile)
 	}
-	return child, err
+	return program, err
 }
 
-// try makes a trial, shows its progress and prints its result.
-func (a *app) try(ctx context.Context, on setup) error {
+// measureOnce measures the servers once, shows the progress, and writes and prints the
+// result.
+func (a *app) measureOnce(ctx context.Context, on setup) error {
 	cfg := on.cfg
 	stop, err := a.serveMetrics(&cfg.Load)
 	if err != nil {
@@ -150,18 +152,21 @@ func (a *app) try(ctx context.Context, on setup) error {
 	}
 	defer stop()
 	progress := a.newProgress(&cfg)
-	summary, err := trial.Run(ctx, cfg, on.servers)
+	summary, err := session.Run(ctx, cfg, on.servers)
 	progress.done()
 	if err != nil {
 		_ = os.Remove(resultsDir) // if it is empty: nothing was written
 		return on.advise(err)
 	}
+	if err := report.WriteRun(cfg.Dir, summary); err != nil {
+		return err
+	}
 	return a.show(summary, summary.Validity, report.Document(result.Result{Dir: cfg.Dir, Run: &summary}), cfg.Dir)
 }
 
-// childEnvironment hands the store of a run to the bench server. Not as
-// arguments, which anybody on the machine can read.
-func (a *app) childEnvironment(t open.Target) []string {
+// serverEnvironment returns the environment of a run's bench server. It selects the
+// store: arguments could be read by anybody on the machine.
+func (a *app) serverEnvironment(t open.Target) []string {
 	env := slices.Clone(a.environ)
 	set := func(key, value string) { env = append(env, config.Variable(key)+"="+value) }
 	set("server.drain", "0s") // no load balancer has to notice
@@ -171,16 +176,16 @@ func (a *app) childEnvironment(t open.Target) []string {
 	return env
 }
 
-// trialConfig checks all that can be checked before anything is started.
-func (a *app) trialConfig(driver string) (trial.Config, error) {
+// sessionConfig checks all that can be checked before anything is started.
+func (a *app) sessionConfig(driver string) (session.Config, error) {
 	load, err := a.loadConfig()
 	if err != nil {
-		return trial.Config{}, err
+		return session.Config{}, err
 	}
 	if err := a.sagaConfig().Validate(); err != nil {
-		return trial.Config{}, err
+		return session.Config{}, err
 	}
-	cfg := trial.Config{
+	cfg := session.Config{
 		ID:       result.RunID(time.Now(), driver),
 		Command:  a.command(),
 		Dir:      a.out,

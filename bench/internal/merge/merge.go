@@ -173,22 +173,22 @@ func (m merge) summary() (result.Summary, result.Recording, error) {
 func (m merge) run() result.Run {
 	r := m.hosts[0].Run.Run
 	var commands []string
-	driven, known := map[string]bool{}, true
+	var targets []string
+	known := true
 	for _, h := range m.hosts {
-		targets := targetsOf(h.Run.Run.Command)
-		known = known && len(targets) > 0
-		for _, target := range targets {
-			driven[target] = true
-		}
+		known = known && len(h.Run.Run.Targets) > 0
+		targets = append(targets, h.Run.Run.Targets...)
 		if h.Run.Run.Started.Before(r.Started) {
 			r.Started, r.ID = h.Run.Run.Started, h.Run.Run.ID
 		}
 		r.SharedHost = r.SharedHost || h.Run.Run.SharedHost
 		commands = append(commands, h.Run.Run.Command)
 	}
-	r.AppHosts = 0
+	r.AppHosts, r.Targets = 0, nil
 	if known {
-		r.AppHosts = len(driven)
+		slices.Sort(targets)
+		r.Targets = slices.Compact(targets)
+		r.AppHosts = len(r.Targets)
 	}
 	r.ID += "-merged"
 	r.DurationS = round(m.common.length().Seconds())

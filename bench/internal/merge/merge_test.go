@@ -47,6 +47,7 @@ func hostDir(t *testing.T, start time.Time, perS []int, us int64, change func(*r
 	s := resulttest.ClosedRun()
 	s.Run.Started, s.Run.DurationS = start.Add(-2*time.Second), float64(len(perS))
 	s.Run.Command = "bench load --target http://a,http://b --in-flight 64"
+	s.Run.Targets = []string{"http://b", "http://a"}
 	s.Run.Store.Driver = "redis"
 	s.Load.Requests, s.Load.AchievedPerS = n, float64(n)/s.Run.DurationS
 	s.LatencyMS, s.ServiceMS = result.LatencyOf(all), result.LatencyOf(service)
@@ -109,6 +110,7 @@ func TestMerge_AddsUpWhatTheHostsDid(t *testing.T) {
 	require.Equal(t, 4, s.Environment.Cores)
 	require.Equal(t, "bench load --target http://a,http://b --in-flight 64 # on 2 hosts at once", s.Run.Command)
 	require.Equal(t, 2, s.Run.AppHosts, "both drove the same two")
+	require.Equal(t, []string{"http://a", "http://b"}, s.Run.Targets)
 }
 
 func TestMerge_CountsTheStoreOnce(t *testing.T) {
@@ -133,7 +135,7 @@ func TestMerge_CountsTheStoreOnce(t *testing.T) {
 	own := hostDir(t, resulttest.Began.Add(150*time.Millisecond), per(300, 10), 2000, func(s *result.Summary) {
 		cost(40/3.0, 44, 24)(s)
 		s.CostPerSaga.StoreCPUUS = nil
-		s.Run.Command = "bench load --target=http://c"
+		s.Run.Targets = []string{"http://c"}
 	})
 	s, _, err = Runs(a, own)
 	require.NoError(t, err)
@@ -142,11 +144,20 @@ func TestMerge_CountsTheStoreOnce(t *testing.T) {
 
 	mixed := hostDir(t, resulttest.Began.Add(time.Millisecond), per(300, 10), 2000, func(s *result.Summary) {
 		cost(10, 44, 24)(s)
-		s.Run.Command = "bench load --target http://b"
+		s.Run.Targets = []string{"http://b"}
 	})
 	s, _, err = Runs(a, mixed)
 	require.NoError(t, err)
 	require.Nil(t, s.CostPerSaga.AppCPUUS, "one app server served both")
+
+	older := hostDir(t, resulttest.Began.Add(2*time.Millisecond), per(300, 10), 2000, func(s *result.Summary) {
+		cost(10, 44, 24)(s)
+		s.Run.Targets = nil
+	})
+	s, _, err = Runs(a, older)
+	require.NoError(t, err)
+	require.Nil(t, s.CostPerSaga.AppCPUUS, "its result does not have its targets")
+	require.Zero(t, s.Run.AppHosts)
 
 	late := hostDir(t, resulttest.Began.Add(2*time.Second), per(300, 10), 2000, cost(10, 40, 24))
 	s, _, err = Runs(a, late)

@@ -2,7 +2,6 @@ package merge
 
 import (
 	"slices"
-	"strings"
 
 	"sagabench/bench/internal/result"
 )
@@ -51,7 +50,7 @@ func (m merge) appCost() func(func(result.Cost) *float64) *float64 {
 	targets := make([][]string, len(m.hosts))
 	same, apart := true, true
 	for i, h := range m.hosts {
-		targets[i] = targetsOf(h.Run.Run.Command)
+		targets[i] = slices.Sorted(slices.Values(h.Run.Run.Targets))
 		same = same && len(targets[i]) > 0 && slices.Equal(targets[i], targets[0])
 		for _, other := range targets[:i] {
 			apart = apart && !slices.ContainsFunc(other, func(t string) bool { return slices.Contains(targets[i], t) })
@@ -66,22 +65,6 @@ func (m merge) appCost() func(func(result.Cost) *float64) *float64 {
 	default:
 		return func(func(result.Cost) *float64) *float64 { return nil }
 	}
-}
-
-// targetsOf are those that a command line names, in order.
-func targetsOf(command string) (targets []string) {
-	words := strings.Fields(command)
-	for i, word := range words {
-		list, is := strings.CutPrefix(word, "--target=")
-		if word == "--target" && i+1 < len(words) {
-			list, is = words[i+1], true
-		}
-		if is {
-			targets = append(targets, strings.Split(strings.Trim(list, `'`), ",")...)
-		}
-	}
-	slices.Sort(targets)
-	return targets
 }
 
 // own is a cost of what each host has for itself; nil: one of them does not know.

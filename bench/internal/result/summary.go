@@ -36,6 +36,7 @@ type Run struct {
 	Store      Store     `json:"store"`
 	Scenario   Scenario  `json:"scenario"`
 	Topology   string    `json:"topology"`    // what ran where, in words
+	Targets    []string  `json:"targets"`     // URLs of servers that ran before; empty: one was started for the run, or they are not known
 	AppHosts   int       `json:"app_hosts"`   // servers that the load went to; 0: not known
 	SharedHost bool      `json:"shared_host"` // load, app or store shared a machine
 	Commit     *string   `json:"commit"`      // of this program

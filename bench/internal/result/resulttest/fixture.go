@@ -39,7 +39,7 @@ func ClosedRun() result.Summary {
 					Settings: map[string]string{"sync": "true", "cache": "64 MiB"},
 				},
 				Scenario: result.Scenario{Steps: 2, Branches: "empty"},
-				Topology: "load, app and embedded store on one machine", SharedHost: true,
+				Topology: "load, app and embedded store on one machine", Targets: []string{}, SharedHost: true,
 				Commit: Ptr("0f3a9c2"),
 			},
 			Check: result.Check{

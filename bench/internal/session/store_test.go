@@ -1,4 +1,4 @@
-package trial
+package session
 
 import (
 	"net"
@@ -28,7 +28,7 @@ func TestLocal_KnowsThisMachine(t *testing.T) {
 }
 
 // A server that is started in memory, for want of a disk, keeps nothing there.
-func TestTrial_TakesTheClassFromTheDiskToo(t *testing.T) {
+func TestSettings_TakesTheClassFromTheDiskToo(t *testing.T) {
 	t.Parallel()
 	const memory = "/dev/shm"
 	if !filesystem.InMemory(filesystem.Of(memory)) {
@@ -36,7 +36,7 @@ func TestTrial_TakesTheClassFromTheDiskToo(t *testing.T) {
 	}
 	s := testkit.OpenPebble(t)
 	for dir, want := range map[string]store.Durability{"": store.D3, "/": store.D3, memory: store.D0} {
-		got, err := (&trial{cfg: Config{StoreDir: dir}}).settings(t.Context(), s)
+		got, err := (&Session{site: site{storeDir: dir}}).settings(t.Context(), s)
 		require.NoError(t, err)
 		require.Equal(t, want, got.Durability, dir)
 		if dir != "" {

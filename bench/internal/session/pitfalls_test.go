@@ -1,4 +1,4 @@
-package trial
+package session
 
 import (
 	"context"
@@ -58,7 +58,7 @@ func acknowledge(w http.ResponseWriter, _ *http.Request) {
 
 func judged(ctx context.Context, t testing.TB, cfg Config, url string, target *open.Target) result.Summary {
 	t.Helper()
-	s, err := Run(ctx, cfg, Running([]string{url}, target))
+	s, err := Run(ctx, cfg, &External{URLs: []string{url}, Store: target})
 	require.NoError(t, err)
 	return s
 }

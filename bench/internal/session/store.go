@@ -1,0 +1,166 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+
+	"sagabench/bench/internal/audit"
+	"sagabench/bench/internal/probe"
+	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/validity"
+	"sagabench/internal/filesystem"
+	"sagabench/lua"
+	"sagabench/store"
+)
+
+// inspectStore opens the store, counts its sagas and reads its settings. A place of the
+// session's own is removed again, so it fails early if the user lacks the right to do so.
+func (s *Session) inspectStore(ctx context.Context) (err error) {
+	if s.site.store == nil {
+		return nil
+	}
+	st, err := s.site.store.Open(ctx)
+	if err != nil {
+		if ctx.Err() != nil { // it may have made a part of its place
+			s.removePlace(ctx)
+		}
+		return err
+	}
+	defer st.Close()
+	defer func() { err = errors.Join(err, s.drop(ctx, st)) }()
+	if s.before, err = s.settings(ctx, st); err != nil {
+		return err
+	}
+	return store.Walk(ctx, st, store.Query{Limit: 1000}, func(store.Record) { s.leftovers++ })
+}
+
+// settings returns those of the store's engine, with the file system of its files.
+func (s *Session) settings(ctx context.Context, st store.Store) (store.Settings, error) {
+	settings, err := st.Settings(ctx)
+	if err != nil || s.site.storeDir == "" {
+		return settings, err
+	}
+	disk := filesystem.Of(s.site.storeDir)
+	return settings.WithFileSystem(disk, filesystem.InMemory(disk)), nil
+}
+
+func (s *Session) storeSummary(settings store.Settings) result.Store {
+	if s.site.store == nil {
+		return result.Store{Settings: map[string]string{}}
+	}
+	return result.Store{
+		Driver: settings.Driver, Version: settings.Version,
+		Settings: settings.Values, Durability: settings.Durability.String(),
+	}
+}
+
+// probeConfig is all but the servers.
+func (s *Session) probeConfig() probe.Config {
+	cfg := probe.Default()
+	cfg.AppToken, cfg.Watch = s.cfg.Token, s.cfg.Watch
+	if store := s.site.store; store != nil {
+		cfg.Store = probe.Server{
+			Driver: store.Driver, URL: store.URL(), Here: local(store.URL()), PID: s.site.storePID, Schema: store.Schema(),
+		}
+		for _, script := range lua.All() {
+			cfg.Store.Scripts = append(cfg.Store.Scripts, script.Source)
+		}
+	}
+	return cfg
+}
+
+// audit compares the store with the journals, and removes a place of the session's own.
+func (s *Session) audit(ctx context.Context, summary *result.Summary, e *validity.Evidence) {
+	if s.site.store == nil {
+		return
+	}
+	s.cfg.status("auditing the store")
+	if err := s.tryAudit(ctx, summary, e); err != nil {
+		e.Failures = append(e.Failures, fmt.Sprintf("the audit: %v", err))
+	}
+}
+
+func (s *Session) tryAudit(ctx context.Context, summary *result.Summary, e *validity.Evidence) (err error) {
+	st, err := s.site.store.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	defer func() { err = errors.Join(err, s.drop(ctx, st)) }()
+	settings, err := s.settings(ctx, st)
+	if err != nil {
+		return err
+	}
+	after := s.storeSummary(settings)
+	e.After = &after
+	found, err := audit.Journals(ctx, st, s.site.store.Retention(), s.journals...)
+	if err != nil {
+		return err
+	}
+	summary.Check = found.Check
+	stored := found.Sagas - s.leftovers
+	e.StoreSagas, e.Leftovers = &stored, &s.leftovers
+	e.Findings = found.Findings
+	return nil
+}
+
+// drop removes the prefix or schema that was made for the session, even if ctx has ended.
+func (s *Session) drop(ctx context.Context, st store.Store) (err error) {
+	if !s.site.ownPlace {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	switch st := st.(type) {
+	case store.Dropper:
+		err = st.Drop(ctx)
+	case store.Wiper:
+		err = st.Wipe(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("remove what was made for the run: %w", err)
+	}
+	return nil
+}
+
+// removePlace is drop for a store that is not open.
+func (s *Session) removePlace(ctx context.Context) {
+	if !s.site.ownPlace {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	if st, err := s.site.store.Open(ctx); err == nil {
+		_ = s.drop(ctx, st)
+		st.Close()
+	}
+}
+
+func (s *Session) removeTemporary() {
+	if s.site.temporary != "" {
+		os.RemoveAll(s.site.temporary)
+	}
+}
+
+// local reports whether a URL's host is this machine.
+func local(raw string) bool {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return false
+	}
+	if u.Hostname() == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(u.Hostname())
+	if ip == nil || ip.IsLoopback() {
+		return ip != nil
+	}
+	addresses, _ := net.InterfaceAddrs() // without them it is another machine
+	return slices.ContainsFunc(addresses, func(a net.Addr) bool {
+		own, ok := a.(*net.IPNet)
+		return ok && own.IP.Equal(ip)
+	})
+}
