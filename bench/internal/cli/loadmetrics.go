@@ -30,7 +30,7 @@ func (a *app) serveMetrics(cfg *load.Config) (stop func(), err error) {
 		return nil, fmt.Errorf("--metrics: %w", err)
 	}
 	metrics := loadmetrics.New()
-	cfg.Watcher = metrics
+	cfg.Observer = metrics
 	if warning := server.ClearText(at, listener); warning != "" {
 		fmt.Fprintf(a.stderr, "warning: %s\n", warning)
 	}

@@ -21,12 +21,12 @@ func TestServeMetrics_IsThereOnlyIfAskedFor(t *testing.T) {
 	stop, err := a.serveMetrics(&cfg)
 	require.NoError(t, err)
 	stop()
-	require.Nil(t, cfg.Watcher)
+	require.Nil(t, cfg.Observer)
 
 	a.options.Load.Metrics = "127.0.0.1:0"
 	stop, err = a.serveMetrics(&cfg)
 	require.NoError(t, err)
-	cfg.Watcher.Sends()
+	cfg.Observer.RequestSent()
 	url := regexp.MustCompile(`http://\S+`).FindString(stderr.String())
 	response, err := http.Get(url)
 	require.NoError(t, err)

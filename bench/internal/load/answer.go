@@ -11,8 +11,8 @@ import (
 	"sagabench/store"
 )
 
-// Kinds of errors besides "http 500" and its like. They are stable: results
-// are compared by them.
+// Kinds of errors, besides "http 500" and the like. They must not change: results are
+// compared by them.
 const (
 	kindRefused     = "connection refused"
 	kindReset       = "connection reset"
@@ -29,11 +29,9 @@ const (
 	kindOther       = "other"
 )
 
-// classify says what an answer means: an acknowledged saga with its outcome and
-// gid, or an error of some kind. Only a body that says so makes a success: a
-// server that fails with status 200 is not believed. Unless the saga was submitted
-// with a gid, the answer has to name it; one that is none is kept out of the
-// journal.
+// classify returns the outcome and gid of an acknowledged saga, or the kind of the error.
+// Status 200 alone is no success: the body must say so. If no gid was submitted, the
+// answer must have a valid one.
 func classify(r *vegeta.Result, submitted string) (outcome store.Status, gid, kind string) {
 	if r.Code == 0 {
 		return 0, "", transportKind(r.Error)
@@ -60,8 +58,8 @@ func classify(r *vegeta.Result, submitted string) (outcome store.Status, gid, ki
 	}
 }
 
-// transportKind finds the kind in the text of an error of our transport, which
-// http.Client has put the method and the URL before.
+// transportKind returns the kind in the text of an error of transport, to which
+// http.Client has added method and URL.
 func transportKind(text string) string {
 	_, failure, found := strings.Cut(text, kindMark)
 	if !found {

@@ -2,33 +2,49 @@ package load
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 )
 
-// Arrival is how the requests of an open loop follow one another.
+// Arrival is the arrival process of an open loop: how the due times of requests follow
+// one another.
 type Arrival string
 
-// The arrivals.
+// The arrival processes.
 const (
-	// ArrivalConstant spaces them evenly.
+	// ArrivalConstant spaces requests evenly.
 	ArrivalConstant Arrival = "constant"
-	// ArrivalPoisson lets them come independently of one another, as those of
-	// many users do: the gaps are exponential, and so have bursts among them.
+	// ArrivalPoisson makes requests independent of one another, like those of many
+	// users: the gaps are exponential, so that bursts occur.
 	ArrivalPoisson Arrival = "poisson"
 )
 
-// Validate checks that it is one of the above.
-func (a Arrival) Validate() error {
-	if a != ArrivalConstant && a != ArrivalPoisson {
-		return fmt.Errorf("arrival: %q, must be %s or %s", a, ArrivalConstant, ArrivalPoisson)
-	}
-	return nil
+// processes draw the gap to the next request, with a mean of 1; nil: always 1. To add an
+// arrival process, add its name above and its gaps here, and name it in the help of
+// --arrival.
+var processes = map[Arrival]func(*rand.Rand) float64{
+	ArrivalConstant: nil,
+	ArrivalPoisson:  (*rand.Rand).ExpFloat64,
 }
 
-// schedule says when the requests of a phase are due. It is the same every time
-// that it is asked for its arrivals.
+// Validate returns an error unless a is one of the arrival processes.
+func (a Arrival) Validate() error {
+	if _, known := processes[a]; known {
+		return nil
+	}
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(processes)) {
+		names = append(names, string(name))
+	}
+	return fmt.Errorf("arrival: %q, must be %s", a, strings.Join(names, " or "))
+}
+
+// schedule says when the requests of a phase are due. All arrivals that it returns are
+// the same.
 type schedule struct {
 	profile Profile
 	arrival Arrival
@@ -44,7 +60,7 @@ func (c Config) schedule(profile Profile, planned time.Duration) *schedule {
 	return s
 }
 
-// before is how many requests are due before a time of the phase.
+// before returns how many requests are due before a time of the phase.
 func (s *schedule) before(at time.Duration) int64 {
 	at = min(at, s.planned)
 	a := s.arrivals()
@@ -54,12 +70,12 @@ func (s *schedule) before(at time.Duration) int64 {
 	return int64(a.next)
 }
 
-// offeredPerS is the mean rate until a time of the phase: of Poisson arrivals
-// that of those which the seed made, which is what can be achieved.
+// offeredPerS returns the mean rate until a time of the phase. With random gaps it is
+// that of the requests which the seed made, since no more can be achieved.
 func (s *schedule) offeredPerS(until time.Duration) float64 {
 	requests := s.profile.until(until, s.planned)
 	switch {
-	case s.arrival == ArrivalPoisson:
+	case processes[s.arrival] != nil:
 		requests = float64(s.before(until))
 	case until >= s.planned:
 		return s.profile.Mean()
@@ -67,8 +83,8 @@ func (s *schedule) offeredPerS(until time.Duration) float64 {
 	return math.Round(requests/until.Seconds()*1e6) / 1e6
 }
 
-// span is the time that the first n requests stand for, and the gap at its end:
-// when the one after them is due, and how long after the last of them.
+// span returns when request n, counted from 0, is due, and how long that is after the
+// request before it: the first n requests stand for that time.
 func (s *schedule) span(n int64) (span, gap time.Duration) {
 	a := s.arrivals()
 	for a.next+1 < uint64(n) {
@@ -80,47 +96,48 @@ func (s *schedule) span(n int64) (span, gap time.Duration) {
 }
 
 func (s *schedule) arrivals() *arrivals {
-	a := &arrivals{schedule: s, passed: map[uint64]time.Duration{}}
-	if s.arrival == ArrivalPoisson {
+	a := &arrivals{schedule: s, gap: processes[s.arrival], skipped: map[uint64]time.Duration{}}
+	if a.gap != nil {
 		a.random = rand.New(rand.NewPCG(s.seed, 0))
-		a.position = a.random.ExpFloat64()
+		a.position = a.gap(a.random)
 	}
 	return a
 }
 
-// arrivals walks through a schedule. Poisson arrivals are those of rate 1, with
-// the time stretched so that the profile comes out of it.
+// arrivals iterates over the due times of a schedule. They are those of an arrival
+// process with rate 1, in a time that is stretched so that the rate follows the profile.
 type arrivals struct {
 	*schedule
-	random   *rand.Rand // nil: evenly spaced
-	next     uint64     // number of the request
-	position float64    // of it: how many are due before it, on average
+	gap      func(*rand.Rand) float64 // nil: always 1
+	random   *rand.Rand
+	next     uint64  // number of the request
+	position float64 // of it, in the time of rate 1
 
-	passed map[uint64]time.Duration // due times that were passed and not asked for
+	skipped map[uint64]time.Duration // due times before next that due has not returned
 }
 
-// at is when the next request is due, from the start; after the last one, the
-// end of the phase.
+// at returns when the next request is due, from the start of the phase. After the last
+// request, it returns the end of the phase.
 func (a *arrivals) at() time.Duration { return a.profile.reach(a.position, a.planned) }
 
 func (a *arrivals) step() {
 	a.next++
-	if a.random != nil {
-		a.position += a.random.ExpFloat64()
+	if a.gap != nil {
+		a.position += a.gap(a.random)
 	} else {
-		a.position = float64(a.next)
+		a.position = float64(a.next) // no sum of rounding errors
 	}
 }
 
-// due is when request i is due. Each may be asked for once, in about their
-// order: those that were passed are remembered until then.
+// due returns when request i is due. It may be called once for each request, in about
+// their order.
 func (a *arrivals) due(i uint64) time.Duration {
-	if due, ok := a.passed[i]; ok {
-		delete(a.passed, i)
+	if due, ok := a.skipped[i]; ok {
+		delete(a.skipped, i)
 		return due
 	}
 	for ; a.next < i; a.step() {
-		a.passed[a.next] = a.at()
+		a.skipped[a.next] = a.at()
 	}
 	due := a.at()
 	a.step()

@@ -96,14 +96,14 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// BenchmarkMeter gives what counting and recording one result costs the goroutine that
+// BenchmarkRecorder gives what counting and recording one result costs the goroutine that
 // takes them.
-func BenchmarkMeter(b *testing.B) {
+func BenchmarkRecorder(b *testing.B) {
 	for _, arrival := range []Arrival{ArrivalConstant, ArrivalPoisson} {
 		b.Run(string(arrival), func(b *testing.B) {
 			began := time.Now()
 			s := Config{Arrival: arrival, Seed: 1}.schedule(Constant(MaxRate), 24*time.Hour)
-			m := newMeter(1, began, s)
+			m := newRecorder(1, began, s)
 			due := s.arrivals()
 			r := vegeta.Result{Latency: time.Millisecond}
 			for b.Loop() {

@@ -163,7 +163,7 @@ func TestRun_WrongConfigIsRefused(t *testing.T) {
 		},
 		"rate -1":        func(c *Config) { c.Rate = Constant(-1) },
 		"in flight: 0":   func(c *Config) { c.InFlight = 0 },
-		"most in flight": func(c *Config) { c.Rate, c.MaxInFlight = Constant(1), 0 },
+		"max in flight": func(c *Config) { c.Rate, c.MaxInFlight = Constant(1), 0 },
 		"duration 0s":    func(c *Config) { c.Duration = 0 },
 		"warm-up -1s":    func(c *Config) { c.Warmup = -time.Second },
 		"timeout 0s":     func(c *Config) { c.Timeout = 0 },

@@ -109,9 +109,9 @@ func TestRun_ClosedLoopKeepsInFlightBoundedAndRecordsAll(t *testing.T) {
 	require.Nil(t, l.Late)
 	require.Nil(t, l.Dropped)
 
-	journal := readAll(t, cfg.Dir)
-	require.Equal(t, s.told, journal)
-	require.EqualValues(t, len(journal), res.Acknowledged)
+	acks := readAll(t, cfg.Dir)
+	require.Equal(t, s.told, acks)
+	require.EqualValues(t, len(acks), res.Acknowledged)
 	require.Equal(t, res.Requests, countResults(t, cfg.Dir))
 	requireHistogramLog(t, cfg.Dir, res)
 }
@@ -163,7 +163,7 @@ func requireHistogramLog(t *testing.T, dir string, res Result) {
 	require.Len(t, rec.Intervals, len(res.Intervals))
 }
 
-func TestRun_WarmUpIsInTheJournalAndNowhereElse(t *testing.T) {
+func TestRun_WarmUpIsInTheAckFileOnly(t *testing.T) {
 	t.Parallel()
 	var s sagas
 	var beforeMeasured int64

@@ -10,29 +10,28 @@ import (
 	"sagabench/bench/internal/result"
 )
 
-// openPacer is the open loop: requests are sent when they are due, whatever the
-// answers do. vegeta's own constant pacer rounds the interval to nanoseconds,
-// keeps the due times to itself and sleeps through an interrupt.
+// openPacer sends the requests of an open loop when they are due. vegeta's own constant
+// pacer rounds the interval to nanoseconds, does not report due times, and ignores
+// interrupts while it sleeps.
 //
-// Timers overshoot by up to about 1 ms, by half of that on average: Go waits for
-// them in whole milliseconds. That is part of the latency from the due time, and
-// no part of the service time.
+// Timers are late by up to 1 ms, half of that on average: Go waits for them in whole
+// milliseconds. That is part of the latency, but not of the service time.
 type openPacer struct {
 	ctx      context.Context
 	began    time.Time
 	arrivals *arrivals
-	cap      uint64         // requests that may be in flight
-	ended    *atomic.Uint64 // requests that are not in flight any more
+	limit    uint64         // of requests in flight
+	ended    *atomic.Uint64 // requests that are no longer in flight
 
-	// full is true from the moment that the cap was seen to hold requests
-	// back until they are on time again: lateness then is the system's.
+	// full is true after the limit has delayed a request, until requests are on time
+	// again. Late requests are then the fault of the system.
 	full     bool
-	lateFull int64 // handed out late because of the cap
+	lateFull int64 // requests that the limit has delayed
 }
 
 var _ vegeta.Pacer = (*openPacer)(nil)
 
-// Pace implements vegeta.Pacer. It waits itself, so that an interrupt is heard.
+// Pace implements vegeta.Pacer. It waits itself, so that an interrupt ends the wait.
 func (p *openPacer) Pace(_ time.Duration, hits uint64) (wait time.Duration, stop bool) {
 	due := p.arrivals.due(hits)
 	if due >= p.arrivals.planned {
@@ -46,9 +45,9 @@ func (p *openPacer) Pace(_ time.Duration, hits uint64) (wait time.Duration, stop
 		case <-p.ctx.Done():
 		}
 	case late > result.LateAfter:
-		// Nearly full counts as full: a worker that has just answered and not
-		// yet taken the next request is not a free one.
-		if inFlight := hits - p.ended.Load(); inFlight >= p.cap-p.cap/10 {
+		// Nearly full counts as full: a worker that has just ended a request and not yet
+		// begun the next one is not free.
+		if inFlight := hits - p.ended.Load(); inFlight >= p.limit-p.limit/10 {
 			p.full = true
 		}
 		if p.full {

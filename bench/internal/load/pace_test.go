@@ -18,7 +18,7 @@ func TestPace_LateAfterItWasFullAndOnTime_IsTheGeneratorsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ended atomic.Uint64
 		s := &schedule{profile: Constant(100), arrival: ArrivalConstant, planned: time.Minute}
-		p := &openPacer{ctx: t.Context(), began: time.Now(), arrivals: s.arrivals(), cap: 10, ended: &ended}
+		p := &openPacer{ctx: t.Context(), began: time.Now(), arrivals: s.arrivals(), limit: 10, ended: &ended}
 		hit := uint64(0)
 		next := func() {
 			t.Helper()
@@ -31,7 +31,7 @@ func TestPace_LateAfterItWasFullAndOnTime_IsTheGeneratorsOwn(t *testing.T) {
 		}
 		time.Sleep(10*time.Millisecond + 2*result.LateAfter)
 		next()
-		require.EqualValues(t, 1, p.lateFull, "the cap held it back")
+		require.EqualValues(t, 1, p.lateFull, "the limit delayed it")
 		ended.Store(hit)
 		for p.full {
 			next() // catches up, and is on time in the end

@@ -62,10 +62,10 @@ func TestKindOf_KnowsWhatOtherTestsCannotProvoke(t *testing.T) {
 	}
 }
 
-func TestReadJournal_RefusesATornLine(t *testing.T) {
+func TestReadAckFile_RefusesATornLine(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"x 1 b\n", "S\n", "S 1\n", "S b\n", "S 1 b c\n", "S one b\n"} {
-		err := readJournal(strings.NewReader("S 1 a\n"+text), func(Acknowledgement) error { return nil })
+		err := readAckFile(strings.NewReader("S 1 a\n"+text), func(Acknowledgement) error { return nil })
 		require.ErrorContains(t, err, "line 2", text)
 	}
 }

@@ -12,44 +12,44 @@ import (
 	"sagabench/bench/internal/result"
 )
 
-// intervalLength is how often the meter starts a new interval and progress is
-// told.
+// intervalLength is how often the recorder starts a new interval, and how often progress
+// is reported.
 const intervalLength = time.Second
 
-// phase is one attack: the warm-up or the measured part.
+// phase is the warm-up or the measured part: one attack of vegeta's.
 type phase struct {
 	cfg       Config
 	planned   time.Duration
 	began     time.Time
-	stopped   time.Duration // when sending ended, from the start
+	stopped   time.Duration // when sending ended, since began
 	gids      gids
 	transport *transport
-	journal   *journal
-	files     *files // nil while warming up
-	meter     *meter
-	watcher   Watcher
-	ended     atomic.Uint64 // requests that were sent and are not in flight any more
+	acks      *ackFile
+	files     *files // nil in the warm-up
+	recorder  *recorder
+	observer  Observer
+	ended     atomic.Uint64 // requests that were sent and are no longer in flight
 	schedule  *schedule     // nil in a closed loop
-	open      *openPacer    // likewise
+	pacer     *openPacer    // nil in a closed loop
 }
 
-// newPhase begins a phase: its requests are due from now, in an open loop at the
-// rate of the profile.
-func newPhase(ctx context.Context, cfg Config, profile Profile, planned time.Duration, t *transport, j *journal) *phase {
-	p := &phase{cfg: cfg, planned: planned, began: time.Now(), stopped: planned, gids: cfg.newGIDs(), transport: t, journal: j, watcher: cfg.watcher()}
+// newPhase starts a phase: its requests are due from now on, in an open loop at the rate
+// of the profile.
+func newPhase(ctx context.Context, cfg Config, profile Profile, planned time.Duration, t *transport, acks *ackFile) *phase {
+	p := &phase{cfg: cfg, planned: planned, began: time.Now(), stopped: planned, gids: cfg.newGIDs(), transport: t, acks: acks, observer: cfg.observer()}
 	var rate func(time.Duration) float64
 	if profile.IsOpen() {
 		p.schedule = cfg.schedule(profile, planned)
-		p.open = &openPacer{ctx: ctx, began: p.began, arrivals: p.schedule.arrivals(), cap: uint64(cfg.workers()), ended: &p.ended}
-		rate = p.open.Rate
+		p.pacer = &openPacer{ctx: ctx, began: p.began, arrivals: p.schedule.arrivals(), limit: uint64(cfg.workers()), ended: &p.ended}
+		rate = p.pacer.Rate
 	}
-	p.watcher.Begins(rate)
-	p.meter = newMeter(cfg.workers(), p.began, p.schedule)
+	p.observer.PhaseStarted(rate)
+	p.recorder = newRecorder(cfg.workers(), p.began, p.schedule)
 	return p
 }
 
-// run attacks until the time is over or ctx ends, and takes all results. Its
-// error is that of a file.
+// run sends requests until the time is over or ctx ends, and records all results. It
+// returns errors of files only.
 func (p *phase) run(ctx context.Context) (err error) {
 	attacker := vegeta.NewAttacker(
 		vegeta.MaxWorkers(uint64(p.cfg.workers())),
@@ -57,8 +57,8 @@ func (p *phase) run(ctx context.Context) (err error) {
 		vegeta.Redirects(vegeta.NoFollow),
 	)
 	var pacer vegeta.Pacer = vegeta.Rate{} // closed loop: as soon as a worker is free
-	if p.open != nil {
-		pacer = p.open
+	if p.pacer != nil {
+		pacer = p.pacer
 	}
 	results := attacker.Attack(p.cfg.targeter(), pacer, p.planned, "")
 
@@ -70,7 +70,7 @@ func (p *phase) run(ctx context.Context) (err error) {
 		select {
 		case r, ok := <-results:
 			if more = ok; more && err == nil {
-				failed = p.take(r)
+				failed = p.record(r)
 			}
 		case <-ticker.C:
 			failed = p.tick()
@@ -87,39 +87,38 @@ func (p *phase) run(ctx context.Context) (err error) {
 			attacker.Stop()
 		}
 	}
-	_, failed := p.meter.endInterval(time.Now())
+	_, failed := p.recorder.endInterval(time.Now())
 	var lateFull int64
-	if p.open != nil {
-		lateFull = p.open.lateFull
+	if p.pacer != nil {
+		lateFull = p.pacer.lateFull
 	}
-	p.meter.finish(p.stopped, lateFull)
-	p.watcher.Ends(p.meter.res.Dropped)
+	p.recorder.finish(p.stopped, lateFull)
+	p.observer.PhaseEnded(p.recorder.res.Dropped)
 	return errors.Join(err, failed)
 }
 
-// sender counts the requests on their way. What has been answered is not in flight,
-// even if nobody has got round to taking the result yet: that would be the load
-// generator's own doing.
+// sender counts the requests in flight. A request ends with its answer, not when its
+// result is recorded: that delay is the load generator's fault.
 func (p *phase) sender() http.RoundTripper {
 	next := &submitter{p.gids, p.transport}
 	return roundTrip(func(req *http.Request) (*http.Response, error) {
-		p.watcher.Sends()
+		p.observer.RequestSent()
 		defer p.ended.Add(1)
 		return next.RoundTrip(req)
 	})
 }
 
-// roundTrip is a function as a http.RoundTripper.
+// roundTrip makes a function an http.RoundTripper.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-func (p *phase) take(r *vegeta.Result) error {
+func (p *phase) record(r *vegeta.Result) error {
 	outcome, gid, kind := classify(r, p.gids.of(r.Seq))
-	late := p.meter.add(r, outcome, kind)
-	p.watcher.Answered(Answer{outcome, kind, r.Latency + late, r.Latency, late > result.LateAfter})
+	late := p.recorder.add(r, outcome, kind)
+	p.observer.RequestDone(Answer{outcome, kind, r.Latency + late, r.Latency, late > result.LateAfter})
 	if kind == "" {
-		if err := p.journal.add(outcome, r.Timestamp, gid); err != nil {
+		if err := p.acks.add(outcome, r.Timestamp, gid); err != nil {
 			return err
 		}
 	}
@@ -129,10 +128,10 @@ func (p *phase) take(r *vegeta.Result) error {
 	return p.files.add(r)
 }
 
-// tick ends an interval and tells how the run stands.
+// tick ends an interval and reports progress.
 func (p *phase) tick() error {
 	now := time.Now()
-	i, err := p.meter.endInterval(now)
+	i, err := p.recorder.endInterval(now)
 	if p.cfg.Progress != nil {
 		p.cfg.Progress(p.progress(now, i))
 	}
@@ -144,8 +143,8 @@ func (p *phase) progress(now time.Time, last result.Interval) Progress {
 		WarmingUp: p.files == nil,
 		Elapsed:   now.Sub(p.began),
 		Planned:   p.planned,
-		Requests:  p.meter.res.Requests,
-		Errors:    p.meter.res.Errors,
+		Requests:  p.recorder.res.Requests,
+		Errors:    p.recorder.res.Errors,
 		PerS:      last.PerS(),
 		P50:       last.P50,
 		P99:       last.P99,

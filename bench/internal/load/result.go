@@ -9,52 +9,51 @@ import (
 	"sagabench/bench/internal/result"
 )
 
-// Result is what was measured, the warm-up left out unless said otherwise.
+// Result is what was measured, without the warm-up unless a comment says otherwise.
 type Result struct {
 	Began   time.Time
 	Elapsed time.Duration // to the last answer
 	// Incomplete says why the run ended early; it is empty when it did not.
 	Incomplete string
 
-	Requests     int64 // sent; each was answered or is an error
-	Succeeded    int64 // sagas that were acknowledged as such
-	Failed       int64 // sagas that were rolled back, and acknowledged as such
+	Requests     int64 // sent; the sum of the next three
+	Succeeded    int64 // sagas acknowledged as succeeded
+	Failed       int64 // sagas acknowledged as rolled back
 	Errors       int64
 	ErrorsByKind map[string]int64
 
 	Late    int64 // open loop: sent more than report.LateAfter after they were due
-	LateOwn int64 // of those, how many not for want of a free place in flight: the load generator's own doing
-	Dropped int64 // open loop: due before the end and never sent
+	LateOwn int64 // late, but not because of MaxInFlight: the load generator's fault
+	Dropped int64 // open loop: due before the end and not sent
 
-	// Of acknowledged sagas, in µs. In a closed loop a request is due when it
-	// is sent, and both are the same.
+	// Of acknowledged sagas, in µs. They are equal in a closed loop, where a request is
+	// due when it is sent.
 	Latency *hdrhistogram.Histogram // from the due time
 	Service *hdrhistogram.Histogram // from the send
-	Clamped int64                   // latencies beyond report.HighestUS, recorded as that
+	Clamped int64                   // latencies above report.HighestUS, recorded as that
 
 	Intervals    []result.Interval // about one a second
 	AchievedPerS float64           // see Load
-	Acknowledged int64             // sagas in the journal, warm-up included
+	Acknowledged int64             // sagas in the list of acknowledged ones, warm-up included
 
 	mode     string
 	inFlight int
 	offered  *float64
 	profile  Profile // open loop
-	arrival  Arrival // likewise
+	arrival  Arrival // open loop
 }
 
-// Sagas is how many were acknowledged in the measured part, one way or the
-// other: what the costs are divided by.
+// Sagas returns how many sagas were acknowledged in the measured part, with any outcome.
+// Costs are divided by it.
 func (r Result) Sagas() int64 { return r.Succeeded + r.Failed }
 
-// Load is the part of the summary that says what was sent.
+// Load returns the part of the summary that says what was sent.
 //
-// The achieved rate is that at which sagas were acknowledged, over the time that
-// the first 99% took. In an open loop it is the offered rate, less by as much as
-// those took longer than they were scheduled for, so that a system that keeps up
-// has achieved what was offered, however the rate changes. The answers trail the
-// sends by the service time, which does not count as longer: the shortest one is
-// taken off.
+// The achieved rate is the rate of acknowledgements, over the time of the first 99%. In
+// an open loop it is the offered rate, times the scheduled time of those requests over
+// the time that they took. So a system that keeps up achieves the offered rate, however
+// that changes. Answers follow sends by the service time, so the shortest service time
+// is subtracted from the time taken.
 func (r Result) Load() result.Load {
 	l := result.Load{
 		Mode:         r.mode,
@@ -72,10 +71,10 @@ func (r Result) Load() result.Load {
 	return l
 }
 
-// most is how many sagas 99% of those acknowledged were, and when the last of
-// them was, from the start: a straggler at the end is not to count as a lower
+// first99 returns how many sagas are 99% of the acknowledged ones, and when the last of
+// them was acknowledged, since the start. So a late answer at the end does not lower the
 // rate.
-func most(intervals []result.Interval, began time.Time) (sagas float64, took time.Duration) {
+func first99(intervals []result.Interval, began time.Time) (sagas float64, took time.Duration) {
 	var total int64
 	for _, i := range intervals {
 		total += i.Acknowledged
@@ -85,7 +84,7 @@ func most(intervals []result.Interval, began time.Time) (sagas float64, took tim
 	for _, i := range intervals {
 		n := float64(i.Acknowledged)
 		if n > 0 && seen+n >= sagas {
-			// Within its interval the answer's time is taken to be proportional.
+			// Assumes that answers are evenly spread over the interval.
 			return sagas, i.Start.Sub(began) + time.Duration((sagas-seen)/n*float64(i.Length))
 		}
 		seen += n
@@ -93,7 +92,7 @@ func most(intervals []result.Interval, began time.Time) (sagas float64, took tim
 	return 0, 0
 }
 
-// perSecond is a rate to a thousandth; 0 in no time.
+// perSecond returns a rate, rounded to a thousandth, or 0 for no time.
 func perSecond(n float64, in time.Duration) float64 {
 	if in <= 0 {
 		return 0

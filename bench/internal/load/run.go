@@ -10,14 +10,12 @@ import (
 	"sagabench/bench/internal/result"
 )
 
-// Run sends the load and returns what came of it. When ctx ends, the run ends
-// early: what was measured until then is returned, marked incomplete, and no
-// error.
+// Run sends the load and returns the result. If ctx ends, Run returns what was measured
+// until then, marked incomplete, and no error.
 //
-// An error means that the load could not be sent or not be recorded: the
-// configuration is wrong, all of the warm-up failed, Begin or End failed, or a
-// file could not be written. The result then holds what is known, its histograms
-// are nil when nothing was measured, and it says that it is incomplete.
+// Run returns an error if the configuration is invalid, all requests of the warm-up
+// failed, Begin or End failed, or a file could not be written. The result is then
+// incomplete. Its histograms are nil if nothing was measured.
 func Run(ctx context.Context, cfg Config) (res Result, err error) {
 	if err := errors.Join(cfg.Validate(), cfg.validateTargets()); err != nil {
 		return Result{}, err
@@ -26,15 +24,15 @@ func Run(ctx context.Context, cfg Config) (res Result, err error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return Result{}, fmt.Errorf("make the result directory: %w", err)
 	}
-	journal, err := createJournal(cfg.Dir)
+	acks, err := createAckFile(cfg.Dir)
 	if err != nil {
 		return Result{}, err
 	}
 	transport := newTransport(cfg.Timeout, cfg.workers())
 	defer transport.close()
 	defer func() {
-		err = errors.Join(err, journal.close())
-		res.Acknowledged = journal.lines
+		err = errors.Join(err, acks.close())
+		res.Acknowledged = acks.lines
 		switch {
 		case err != nil:
 			res.Incomplete = err.Error()
@@ -44,10 +42,9 @@ func Run(ctx context.Context, cfg Config) (res Result, err error) {
 	}()
 
 	if cfg.Warmup > 0 {
-		err := warmUp(ctx, cfg, transport, journal)
+		err := warmUp(ctx, cfg, transport, acks)
 		if errors.Is(err, errAllFailed) {
-			// Nothing is to be kept: whoever mistyped an address does not want
-			// a directory for it.
+			// After a mistyped address, leave no directory.
 			_ = os.Remove(filepath.Join(cfg.Dir, result.FileAcknowledged))
 			if missing != nil {
 				_ = os.Remove(cfg.Dir)
@@ -62,7 +59,7 @@ func Run(ctx context.Context, cfg Config) (res Result, err error) {
 			return Result{}, err
 		}
 	}
-	res, err = measure(ctx, cfg, transport, journal)
+	res, err = measure(ctx, cfg, transport, acks)
 	if cfg.End != nil {
 		err = errors.Join(err, cfg.End(context.WithoutCancel(ctx)))
 	}
@@ -71,25 +68,25 @@ func Run(ctx context.Context, cfg Config) (res Result, err error) {
 
 var errAllFailed = errors.New("no saga was acknowledged")
 
-func warmUp(ctx context.Context, cfg Config, t *transport, j *journal) error {
-	p := newPhase(ctx, cfg, cfg.Rate.first(), cfg.Warmup, t, j)
+func warmUp(ctx context.Context, cfg Config, t *transport, acks *ackFile) error {
+	p := newPhase(ctx, cfg, cfg.Rate.first(), cfg.Warmup, t, acks)
 	if err := p.run(ctx); err != nil {
 		return err
 	}
-	if res := p.meter.res; res.Requests > 0 && res.Errors == res.Requests && ctx.Err() == nil {
-		return fmt.Errorf("%w: all %d requests of the warm-up failed (%s)", errAllFailed, res.Errors, p.meter.mostFrequent())
+	if res := p.recorder.res; res.Requests > 0 && res.Errors == res.Requests && ctx.Err() == nil {
+		return fmt.Errorf("%w: all %d requests of the warm-up failed (%s)", errAllFailed, res.Errors, p.recorder.mostFrequent())
 	}
 	return nil
 }
 
-func measure(ctx context.Context, cfg Config, t *transport, j *journal) (Result, error) {
-	p := newPhase(ctx, cfg, cfg.Rate, cfg.Duration, t, j)
+func measure(ctx context.Context, cfg Config, t *transport, acks *ackFile) (Result, error) {
+	p := newPhase(ctx, cfg, cfg.Rate, cfg.Duration, t, acks)
 	files, err := createFiles(cfg.Dir, p.began)
 	if err != nil {
 		return Result{}, err
 	}
-	p.files, p.meter.log = files, files.log
+	p.files, p.recorder.log = files, files.log
 	err = p.run(ctx)
-	res := p.meter.res
+	res := p.recorder.res
 	return res, errors.Join(err, files.close(res.Service, p.began, p.began.Add(res.Elapsed)))
 }

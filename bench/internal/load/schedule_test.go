@@ -136,16 +136,16 @@ func TestArrivals_KeepWhatWasPassedUntilItIsAskedFor(t *testing.T) {
 	for i := range 1000 {
 		want = append(want, straight.due(uint64(i)))
 	}
-	require.Empty(t, straight.passed)
+	require.Empty(t, straight.skipped)
 	got := make([]time.Duration, len(want))
 	for from := 0; from < len(want); from += 50 {
 		for _, i := range rand.Perm(50) {
 			got[from+i] = shuffled.due(uint64(from + i))
-			require.LessOrEqual(t, len(shuffled.passed), 50)
+			require.LessOrEqual(t, len(shuffled.skipped), 50)
 		}
 	}
 	require.Equal(t, want, got)
-	require.Empty(t, shuffled.passed)
+	require.Empty(t, shuffled.skipped)
 }
 
 func TestMeter_AchievedIsTheSteadyRate(t *testing.T) {
@@ -199,7 +199,7 @@ func TestMeter_AchievedIsTheSteadyRate(t *testing.T) {
 		if c.profile.IsOpen() {
 			plan = Config{Arrival: ArrivalConstant}.schedule(c.profile, c.planned)
 		}
-		m := newMeter(1, began, plan)
+		m := newRecorder(1, began, plan)
 		m.res.Intervals, m.shortest, m.res.Errors = c.intervals, c.shortest, c.errors
 		for _, i := range c.intervals {
 			m.res.Succeeded += i.Acknowledged

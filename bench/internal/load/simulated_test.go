@@ -22,7 +22,7 @@ import (
 // places in flight, and the meter take the results in the order of the answers.
 func simulate(s *schedule, law simserver.Law, seed uint64, inFlight int) (Result, result.Latency) {
 	began := time.Unix(0, 0)
-	m := newMeter(inFlight, began, s)
+	m := newRecorder(inFlight, began, s)
 	queue := law.NewQueue(seed)
 	free := make([]time.Duration, inFlight) // when each place is
 	var results []*vegeta.Result

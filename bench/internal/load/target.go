@@ -17,23 +17,22 @@ import (
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 )
 
-// Target is where requests go: as a rule, a bench server's /bench/saga, which
-// makes a saga and names it in its answer.
+// Target is where requests go: usually a bench server's /bench/saga, which creates a
+// saga and returns its gid.
 type Target struct {
 	URL string // absolute, http or https
 
-	// Submission is what each request posts: the JSON of a saga whose gid is
-	// GIDPlaceholder, for which every request puts a gid of its own. Of the share
-	// Fail, 0 to 1, Refused is posted instead. Either all targets have one or none.
+	// Submission is the body of each request: the JSON of a saga whose gid is
+	// GIDPlaceholder, which each request replaces by another gid. A share Fail of the
+	// requests, 0 to 1, posts Refused instead. All targets have a Submission, or none.
 	Submission, Refused []byte
 	Fail                float64
 }
 
-// GIDPlaceholder stands in a submission where the gid belongs. A fresh one is as
-// long.
+// GIDPlaceholder is the gid in a Submission. It is as long as a real one.
 const GIDPlaceholder = "00000000000000000000000000"
 
-// Validate checks the target; its error names what is wrong, and holds no password.
+// Validate checks the target. Its error contains no password.
 func (t Target) Validate() error {
 	u, err := url.Parse(t.URL)
 	switch {
@@ -42,13 +41,13 @@ func (t Target) Validate() error {
 		errors.As(err, &cause)
 		return fmt.Errorf("target: %w", cause.Err) // without the URL
 	case u.User != nil:
-		return fmt.Errorf("target %q: no place for a password, which would end up in the result", u.Redacted())
+		return fmt.Errorf("target %q: must not have a password, which the result would contain", u.Redacted())
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
 		return fmt.Errorf("target %q: must be http://HOST… or https://HOST…", t.URL)
 	}
 	for _, body := range [][]byte{t.Submission, t.Refused} {
 		if body != nil && !bytes.Contains(body, []byte(GIDPlaceholder)) {
-			return fmt.Errorf("target %q: a submission without a place for the gid", t.URL)
+			return fmt.Errorf("target %q: the submission has no gid to replace", t.URL)
 		}
 	}
 	return nil
@@ -69,7 +68,7 @@ func (c Config) validateTargets() error {
 	return nil
 }
 
-// targeter hits the targets in turn.
+// targeter returns the targets in turn.
 func (c Config) targeter() vegeta.Targeter {
 	header := http.Header{}
 	if c.Token.IsSet() {
@@ -91,10 +90,8 @@ func (c Config) targeter() vegeta.Targeter {
 	}
 }
 
-// gids are those of one phase, in the order of vegeta's sequence numbers: it
-// hands the number on with the request and with the result, and nothing else
-// that could tell which belongs to which. Where nothing is submitted they are
-// empty.
+// gids computes the gids of a phase from vegeta's sequence numbers. Only these relate a
+// result to its request. The gids are empty if there is no Submission.
 type gids struct{ prefix string }
 
 const (
@@ -117,7 +114,7 @@ func (g gids) of(seq uint64) string {
 	return g.prefix + strings.Repeat("0", gidDigits-len(digits)) + digits
 }
 
-// submitter puts the gids into submissions.
+// submitter puts gids into submissions.
 type submitter struct {
 	gids gids
 	next http.RoundTripper
@@ -130,7 +127,7 @@ func (s *submitter) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	seq, err := strconv.ParseUint(req.Header.Get(seqHeader), 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("vegeta numbers its requests no more: %w", err)
+		return nil, fmt.Errorf("vegeta's request has no sequence number: %w", err)
 	}
 	body := make([]byte, req.ContentLength)
 	if _, err := io.ReadFull(req.Body, body); err != nil {
@@ -138,7 +135,7 @@ func (s *submitter) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	copy(body[bytes.Index(body, []byte(GIDPlaceholder)):], s.gids.of(seq))
 	sent := req.WithContext(req.Context())
-	// A connection may turn out to be closed before anything was written to it.
+	// net/http repeats the request if the connection was closed before anything was sent.
 	sent.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	sent.Body, _ = sent.GetBody()
 	return s.next.RoundTrip(sent)

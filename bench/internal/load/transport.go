@@ -14,14 +14,12 @@ import (
 	"time"
 )
 
-// transport is net/http's Transport and two things more: the text of an error
-// names its kind, and abort ends the requests under way.
+// transport is net/http's Transport, with the kind of an error in its text and with abort.
 //
-// It sends no saga twice. When a kept connection fails, net/http sends the
-// request again on another one only if nothing of it was written, or if its
-// method or an Idempotency-Key says that it may be repeated: ours are POST
-// without such a header. Whether a request that failed has started a saga is not
-// known; it counts as an error.
+// It sends no saga twice. When an idle connection fails, net/http repeats the request
+// only if nothing of it was written, or if its method or an Idempotency-Key allows it.
+// Our requests are POST without such a header. A request that failed counts as an error,
+// although it may have started a saga.
 type transport struct {
 	http    *http.Transport
 	timeout time.Duration // of a request, dialling and body included
@@ -31,21 +29,20 @@ type transport struct {
 
 var _ http.RoundTripper = (*transport)(nil)
 
-// newTransport keeps as many connections to each host as requests may be in
-// flight.
+// newTransport allows one connection to each host for each request in flight.
 func newTransport(timeout time.Duration, inFlight int) *transport {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	ctx, abort := context.WithCancel(context.Background())
 	return &transport{
 		http: &http.Transport{
-			// A dial goes on when its request has ended.
+			// A dial continues after the end of its request.
 			DialContext:         (&net.Dialer{Timeout: timeout}).DialContext,
 			TLSHandshakeTimeout: timeout,
 			MaxConnsPerHost:     inFlight,
 			MaxIdleConnsPerHost: inFlight,
-			// Servers close idle connections after 5 s and more. A request that
-			// meets a connection as it is closed would fail.
+			// Servers close idle connections after 5 s or more. A request sent at that
+			// moment would fail.
 			IdleConnTimeout:    3 * time.Second,
 			DisableCompression: true,
 			Protocols:          &protocols,
@@ -61,8 +58,8 @@ func (t *transport) close() {
 	t.http.CloseIdleConnections()
 }
 
-// RoundTrip implements http.RoundTripper. It reads the body too, so that every
-// error of a request passes here.
+// RoundTrip implements http.RoundTripper. It also reads the body, so that it sees every
+// error of a request.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, t.timeout)
 	defer cancel()
@@ -79,11 +76,10 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// kindMark stands before the kind in the text of a failure: vegeta hands on
-// the text and nothing else.
+// kindMark precedes the kind in the text of an error: vegeta reports only the text.
 const kindMark = "saga request failed: "
 
-// failure names the kind of err in its text.
+// failure adds the kind of err to its text.
 func (t *transport) failure(err error) error {
 	kind := kindOf(err)
 	if t.ctx.Err() != nil {
@@ -115,7 +111,7 @@ func kindOf(err error) string {
 	case errors.As(err, &network) && network.Timeout(): // a context's too
 		return kindTimeout
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
-		// net/http has this error and the next as text only.
+		// net/http exports neither this error nor the next one.
 		strings.Contains(err.Error(), "server closed idle connection"):
 		return kindClosed
 	case strings.Contains(err.Error(), "transport connection broken"): // an answer that cannot be parsed

@@ -1,10 +1,9 @@
-// Package loadmetrics shows Prometheus what a load does while it runs: requests
-// by outcome, latencies, what is in flight, and what the load generator could not
-// keep up with; beside them what the process itself uses.
+// Package loadmetrics exports metrics of a running load to Prometheus: requests by
+// outcome, latencies, requests in flight, requests sent late or not at all, and the
+// resources of the process.
 //
-// The histograms are for watching. Their buckets double from one to the next, so
-// a percentile drawn from them is rough; those of the result are exact to three
-// digits.
+// Each bucket of the histograms is twice as wide as the one before, so percentiles
+// computed from them are rough. Those of the result are exact to three digits.
 package loadmetrics
 
 import (
@@ -23,8 +22,7 @@ import (
 	"sagabench/store"
 )
 
-// Metrics counts what it is told of as a load.Watcher, over all phases of all
-// runs.
+// Metrics is a load.Observer that counts over all phases of all runs.
 type Metrics struct {
 	registry                     *prometheus.Registry
 	succeeded, failed, erroneous prometheus.Counter
@@ -35,12 +33,12 @@ type Metrics struct {
 
 	mu    sync.Mutex
 	began time.Time
-	rate  func(elapsed time.Duration) float64 // nil: nothing is due at a rate now
+	rate  func(elapsed time.Duration) float64 // nil: closed loop, or no phase
 }
 
-var _ load.Watcher = (*Metrics)(nil)
+var _ load.Observer = (*Metrics)(nil)
 
-// New begins at 0.
+// New returns metrics that are all 0.
 func New() *Metrics {
 	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "sagabench_load_requests_total",
@@ -76,25 +74,25 @@ func counter(name, help string) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 }
 
-// histogram goes from 50 µs to 13 s, as those of the bench server do.
+// histogram has buckets from 50 µs to 13 s, like those of the bench server.
 func histogram(name, help string) prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(50e-6, 2, 19),
 	})
 }
 
-// Begins implements load.Watcher.
-func (m *Metrics) Begins(rate func(elapsed time.Duration) float64) {
+// PhaseStarted implements load.Observer.
+func (m *Metrics) PhaseStarted(rate func(elapsed time.Duration) float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.began, m.rate = time.Now(), rate
 }
 
-// Sends implements load.Watcher.
-func (m *Metrics) Sends() { m.inFlight.Inc() }
+// RequestSent implements load.Observer.
+func (m *Metrics) RequestSent() { m.inFlight.Inc() }
 
-// Answered implements load.Watcher.
-func (m *Metrics) Answered(a load.Answer) {
+// RequestDone implements load.Observer.
+func (m *Metrics) RequestDone(a load.Answer) {
 	m.inFlight.Dec()
 	if a.Late {
 		m.late.Inc()
@@ -113,8 +111,8 @@ func (m *Metrics) Answered(a load.Answer) {
 	m.service.Observe(a.Service.Seconds())
 }
 
-// Ends implements load.Watcher.
-func (m *Metrics) Ends(dropped int64) {
+// PhaseEnded implements load.Observer.
+func (m *Metrics) PhaseEnded(dropped int64) {
 	m.dropped.Add(float64(dropped))
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,15 +128,15 @@ func (m *Metrics) offered() float64 {
 	return m.rate(time.Since(m.began))
 }
 
-// Handler serves the metrics at /metrics. With tokens, requests must show one.
+// Handler serves the metrics at /metrics. If there are tokens, requests need one.
 func (m *Metrics) Handler(tokens secret.Tokens) http.Handler {
 	metrics := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		shown, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if tokens.AreSet() && !tokens.Matches(shown) {
+		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if tokens.AreSet() && !tokens.Matches(token) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "the metrics want the token: Authorization: Bearer TOKEN", http.StatusUnauthorized)
+			http.Error(w, "the metrics require the token: Authorization: Bearer TOKEN", http.StatusUnauthorized)
 			return
 		}
 		metrics.ServeHTTP(w, r)
@@ -153,7 +151,7 @@ func (m *Metrics) Serve(l net.Listener, tokens secret.Tokens) (stop func()) {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = server.Serve(l) // ends by being closed
+		_ = server.Serve(l) // returns when it is closed
 	}()
 	return func() {
 		_ = server.Close()

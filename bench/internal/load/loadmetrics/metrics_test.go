@@ -46,12 +46,12 @@ func number(family *dto.MetricFamily) (sum float64) {
 	return sum
 }
 
-func config(t *testing.T, target string, watcher load.Watcher) load.Config {
+func config(t *testing.T, target string, watcher load.Observer) load.Config {
 	cfg := load.Default()
 	cfg.Targets = []load.Target{{URL: target}}
 	cfg.Rate, cfg.Duration, cfg.Warmup = load.Constant(200), 500*time.Millisecond, 0
 	cfg.Dir = filepath.Join(t.TempDir(), "result")
-	cfg.Watcher = watcher
+	cfg.Observer = watcher
 	return cfg
 }
 
@@ -107,13 +107,13 @@ func TestMetrics_AgreeWithTheResult(t *testing.T) {
 func TestMetrics_CountLateAndDroppedAndOutcomes(t *testing.T) {
 	t.Parallel()
 	m := loadmetrics.New()
-	m.Begins(nil)
+	m.PhaseStarted(nil)
 	for range 3 {
-		m.Sends()
+		m.RequestSent()
 	}
-	m.Answered(load.Answer{Outcome: store.StatusFailed, Latency: time.Second, Service: time.Millisecond, Late: true})
-	m.Answered(load.Answer{Outcome: store.StatusSucceeded})
-	m.Ends(7)
+	m.RequestDone(load.Answer{Outcome: store.StatusFailed, Latency: time.Second, Service: time.Millisecond, Late: true})
+	m.RequestDone(load.Answer{Outcome: store.StatusSucceeded})
+	m.PhaseEnded(7)
 	server := httptest.NewServer(m.Handler(nil))
 	t.Cleanup(server.Close)
 	got := scrape(t, server.URL+"/metrics")
@@ -163,7 +163,7 @@ func TestServe_EndsWithItsConnections(t *testing.T) {
 func BenchmarkMetrics(b *testing.B) {
 	m := loadmetrics.New()
 	for b.Loop() {
-		m.Sends()
-		m.Answered(load.Answer{Outcome: store.StatusSucceeded, Latency: 2 * time.Millisecond, Service: time.Millisecond})
+		m.RequestSent()
+		m.RequestDone(load.Answer{Outcome: store.StatusSucceeded, Latency: 2 * time.Millisecond, Service: time.Millisecond})
 	}
 }

@@ -11,25 +11,25 @@ import (
 	"sagabench/store"
 )
 
-// meter turns results into numbers. It is used by one goroutine.
-type meter struct {
+// recorder turns vegeta's results into a Result. One goroutine uses it.
+type recorder struct {
 	res      Result
 	schedule *schedule            // nil in a closed loop
 	arrivals *arrivals            // of it
-	shortest time.Duration        // service time of an acknowledged saga
-	last     time.Time            // answer
-	log      *result.HistogramLog // of the intervals; nil while warming up
+	shortest time.Duration        // shortest service time of an acknowledged saga
+	last     time.Time            // time of the last answer
+	log      *result.HistogramLog // of the intervals; nil in the warm-up
 
-	// The interval under way: its latencies, which res.Latency gets when it
-	// ends, and when it began.
+	// The current interval: its latencies, which are added to res.Latency at its end,
+	// and its start.
 	interval *hdrhistogram.Histogram
 	from     time.Time
 }
 
-// newMeter is for results of requests that were sent from began on, in a closed
-// loop or, with a schedule, an open one.
-func newMeter(inFlight int, began time.Time, s *schedule) *meter {
-	m := &meter{
+// newRecorder records requests that are sent from began on, in a closed loop or, with a
+// schedule, an open one.
+func newRecorder(inFlight int, began time.Time, s *schedule) *recorder {
+	m := &recorder{
 		res: Result{
 			Began:        began,
 			ErrorsByKind: map[string]int64{},
@@ -49,9 +49,9 @@ func newMeter(inFlight int, began time.Time, s *schedule) *meter {
 	return m
 }
 
-// add counts one result, and says how long after it was due it was sent; kind is
-// empty for an acknowledged saga.
-func (m *meter) add(r *vegeta.Result, outcome store.Status, kind string) (late time.Duration) {
+// add records one result and returns how late its request was sent. kind is empty for an
+// acknowledged saga.
+func (m *recorder) add(r *vegeta.Result, outcome store.Status, kind string) (late time.Duration) {
 	m.res.Requests++
 	if end := r.End(); end.After(m.last) {
 		m.last = end
@@ -80,8 +80,8 @@ func (m *meter) add(r *vegeta.Result, outcome store.Status, kind string) (late t
 	return late
 }
 
-// late is how long after it was due a request was sent.
-func (m *meter) late(r *vegeta.Result) time.Duration {
+// late returns how long after its due time a request was sent.
+func (m *recorder) late(r *vegeta.Result) time.Duration {
 	if m.arrivals == nil {
 		return 0
 	}
@@ -93,14 +93,13 @@ func record(h *hdrhistogram.Histogram, d time.Duration) (clamped bool) {
 	if us > result.HighestUS {
 		us, clamped = result.HighestUS, true
 	}
-	// It cannot fail: the value is within the histogram's range.
+	// It cannot fail: the value is in the histogram's range.
 	_ = h.RecordValue(us)
 	return clamped
 }
 
-// endInterval closes the interval at now and begins the next. Its error is that
-// of the log.
-func (m *meter) endInterval(now time.Time) (result.Interval, error) {
+// endInterval ends the interval and begins the next. It returns errors of the log.
+func (m *recorder) endInterval(now time.Time) (result.Interval, error) {
 	i := result.NewInterval(m.interval, m.from, now)
 	m.res.Intervals = append(m.res.Intervals, i)
 	m.res.Latency.Merge(m.interval)
@@ -113,11 +112,11 @@ func (m *meter) endInterval(now time.Time) (result.Interval, error) {
 	return i, err
 }
 
-// finish completes the result. Sending went on until stopped, from the start;
-// lateFull requests were late because as many as allowed were in flight.
-func (m *meter) finish(stopped time.Duration, lateFull int64) {
+// finish completes the result. Sending ended at stopped, since the start. The limit of
+// requests in flight has delayed lateFull requests.
+func (m *recorder) finish(stopped time.Duration, lateFull int64) {
 	m.res.Elapsed = m.last.Sub(m.res.Began)
-	acknowledged, took := most(m.res.Intervals, m.res.Began)
+	acknowledged, took := first99(m.res.Intervals, m.res.Began)
 	if m.schedule == nil {
 		m.res.AchievedPerS = perSecond(acknowledged, took)
 		return
@@ -133,8 +132,8 @@ func (m *meter) finish(stopped time.Duration, lateFull int64) {
 	}
 }
 
-// mostFrequent is the kind of error that came most often.
-func (m *meter) mostFrequent() (kind string) {
+// mostFrequent returns the most frequent kind of error.
+func (m *recorder) mostFrequent() (kind string) {
 	for k, n := range m.res.ErrorsByKind {
 		if most := m.res.ErrorsByKind[kind]; n > most || n == most && k < kind {
 			kind = k
