@@ -157,16 +157,16 @@ func TestRun_WrongConfigIsRefused(t *testing.T) {
 		"ftp://x":           func(c *Config) { c.Targets = []Target{{URL: "ftp://x"}} },
 		"password":          func(c *Config) { c.Targets = []Target{{URL: "http://user:topsecret@h"}} },
 		"missing ']'":       func(c *Config) { c.Targets = []Target{{URL: "http://user:topsecret@[h"}} },
-		"place for the gid": func(c *Config) { c.Targets[0].Submission = []byte(`{"gid":"g"}`) },
+		"no gid to replace": func(c *Config) { c.Targets[0].Submission = []byte(`{"gid":"g"}`) },
 		"some without": func(c *Config) {
 			c.Targets = []Target{{URL: "http://h", Submission: []byte(GIDPlaceholder)}, {URL: "http://h"}}
 		},
-		"rate -1":        func(c *Config) { c.Rate = Constant(-1) },
-		"in flight: 0":   func(c *Config) { c.InFlight = 0 },
+		"rate -1":       func(c *Config) { c.Rate = Constant(-1) },
+		"in flight: 0":  func(c *Config) { c.InFlight = 0 },
 		"max in flight": func(c *Config) { c.Rate, c.MaxInFlight = Constant(1), 0 },
-		"duration 0s":    func(c *Config) { c.Duration = 0 },
-		"warm-up -1s":    func(c *Config) { c.Warmup = -time.Second },
-		"timeout 0s":     func(c *Config) { c.Timeout = 0 },
+		"duration 0s":   func(c *Config) { c.Duration = 0 },
+		"warm-up -1s":   func(c *Config) { c.Warmup = -time.Second },
+		"timeout 0s":    func(c *Config) { c.Timeout = 0 },
 	} {
 		cfg := config(t, "http://127.0.0.1:1")
 		spoil(&cfg)
