@@ -1,10 +1,9 @@
-// Package filesystem says what kind of file system a directory is on. On one in
-// memory an fsync costs nothing and keeps nothing, whatever a store's own settings
-// say.
+// Package filesystem returns the kind of file system that a directory is on. If that is
+// in memory, an fsync costs nothing and makes nothing durable.
 package filesystem
 
 import "slices"
 
-// InMemory reports whether a file system, by the name that Of gives, forgets all
-// files when the machine restarts.
+// InMemory reports whether a file system loses all files when the machine restarts. The
+// name is from Of.
 func InMemory(name string) bool { return slices.Contains([]string{"tmpfs", "ramfs"}, name) }

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// names are those of the common file systems, by their number in statfs(2).
+// names are the common file systems by their number in statfs(2).
 var names = map[uint32]string{
 	unix.BTRFS_SUPER_MAGIC:     "btrfs",
 	unix.EXT4_SUPER_MAGIC:      "ext4", // ext2 and ext3 have the same number
@@ -21,8 +21,8 @@ var names = map[uint32]string{
 	0x2fc12fc1:                 "zfs", // not part of Linux
 }
 
-// Of returns the name of the file system that path is on, or its number in
-// hexadecimal; empty where that is not known.
+// Of returns the name of the file system that path is on, or its number in hexadecimal.
+// It returns "" on errors.
 func Of(path string) string {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(path, &stat); err != nil {

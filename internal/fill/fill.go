@@ -1,6 +1,6 @@
-// Package fill puts finished sagas into a store, so that a run can be measured on
-// one that has been in use for a while: what a table of millions costs a saga, what
-// memory they take, whether their removal keeps up.
+// Package fill preloads a store with finished sagas, so that a run can be measured on a
+// store that has been in use for a while: what a table of millions costs a saga, how much
+// memory they take, and whether their removal keeps up.
 package fill
 
 import (
@@ -17,12 +17,12 @@ import (
 
 const (
 	batch   = 500 // sagas
-	writers = 2   // batches under way
+	writers = 2   // concurrent batches
 )
 
-// Run puts in n sagas that have succeeded, through the store's own Apply, and
-// reports how many are in, from several goroutines. Their bodies are body, their
-// gids like those of any other saga. When ctx ends, what is in stays.
+// Run writes n succeeded sagas through the store's Apply. Each has the given body. Run
+// calls report with the number of sagas so far, from several goroutines. If ctx ends, the
+// sagas so far stay in the store.
 func Run(ctx context.Context, s store.Store, n int64, steps int, body []byte, report func(done int64)) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -52,7 +52,7 @@ func Run(ctx context.Context, s store.Store, n int64, steps int, body []byte, re
 	return ctx.Err()
 }
 
-// put creates sagas and ends them.
+// put writes sagas: it creates them, then ends them.
 func put(ctx context.Context, s store.Store, n, steps int, body []byte) error {
 	marks := make([]store.SetMark, steps)
 	for i := range marks {
@@ -67,7 +67,7 @@ func put(ctx context.Context, s store.Store, n, steps int, body []byte) error {
 	for _, changes := range [][]store.Change{creates, ends} {
 		for _, err := range s.Apply(ctx, changes) {
 			if err != nil {
-				return err // most likely the others' too
+				return err // most likely all have the same
 			}
 		}
 	}

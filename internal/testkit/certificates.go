@@ -18,17 +18,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Authority signs certificates for tests. A server that runs as another user can reach
-// its files, and read those that are handed over to that user.
+// Authority signs certificates for tests. Every user can reach its files; keys are
+// readable by their owner only.
 type Authority struct {
-	CA   string // file with its own certificate
+	CA   string // file of its own certificate
 	t    testing.TB
 	dir  string
 	cert *x509.Certificate
 	key  crypto.Signer
 }
 
-// NewAuthority makes one that lasts for a test.
+// NewAuthority returns an authority whose files exist until the test ends.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{t: t, dir: t.TempDir()}
@@ -40,8 +40,8 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Issue signs a certificate for a name and this machine's loopback, for servers and
-// clients.
+// Issue signs a certificate for name, localhost and 127.0.0.1, for servers and clients.
+// It returns the files of the certificate and its key.
 func (a *Authority) Issue(name string) (cert, key string) {
 	a.t.Helper()
 	private, signed := a.make(&x509.Certificate{

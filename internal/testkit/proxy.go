@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Proxy is a way to a server on which links are cut at a given byte, and on
-// which nothing may arrive for a while. (Toxiproxy would do, but where it cuts a
-// link short it leaves goroutines behind, and it cannot see what passes.)
+// Proxy forwards connections to a server. It can cut them after a given byte, and delay
+// all data for a while. (Toxiproxy leaks goroutines when it cuts a connection, and cannot
+// look at the data.)
 type Proxy struct {
 	listener net.Listener
 	to       string
@@ -19,12 +19,13 @@ type Proxy struct {
 	mu     sync.Mutex
 	closed bool
 	links  map[*link]bool
-	judge  Judge // nil: all passes
-	muteAt int   // see VanishAt; 0: never
-	open   gates // those of new links
+	filter Filter // nil: all passes
+	muteAt int    // see VanishAt; 0: never
+	open   gates  // of new links
 }
 
-// gates are closed channels where data may pass: towards the server, and back.
+// gates has a channel for each direction, to the server and back. Data passes when it is
+// closed.
 type gates [2]chan struct{}
 
 const toServer, toClient = 0, 1
@@ -37,20 +38,19 @@ func opened() (g gates) {
 	return g
 }
 
-// Judge says of what is on its way how much of it passes, and whether the link
-// is cut then.
-type Judge func(toServer bool, data []byte) (pass int, cut bool)
+// Filter returns how many bytes of data pass, and whether the link is then cut.
+type Filter func(toServer bool, data []byte) (pass int, cut bool)
 
 // link is a client's connection and the one made for it.
 type link struct {
 	ends [2]net.Conn
-	gone chan struct{} // closed when it was cut
+	gone chan struct{} // closed when the link is cut
 	open gates
 	last bool // nothing more passes
-	mute bool // all is lost, and neither end hears of it
+	mute bool // drops all data, without closing either end
 }
 
-// NewProxy makes a way to an address that lasts for a test.
+// NewProxy starts a proxy to an address and stops it when the test ends.
 func NewProxy(t testing.TB, to string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -68,7 +68,7 @@ func NewProxy(t testing.TB, to string) *Proxy {
 	return p
 }
 
-// Addr is where the proxy listens.
+// Addr returns the address that the proxy listens on.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
 func (p *Proxy) accept() {
@@ -106,7 +106,7 @@ func (p *Proxy) pump(l *link, way int) {
 	from, to := l.ends[way], l.ends[1-way]
 	buf := make([]byte, 64<<10)
 	for {
-		n, end := from.Read(buf) // the end is held like all else
+		n, end := from.Read(buf) // a stall delays the end, too
 		p.mu.Lock()
 		open := l.open[way]
 		p.mu.Unlock()
@@ -118,14 +118,14 @@ func (p *Proxy) pump(l *link, way int) {
 		if end != nil {
 			return
 		}
-		pass, cut := p.judged(l, way == toServer, buf[:n])
+		pass, cut := p.filtered(l, way == toServer, buf[:n])
 		if _, err := to.Write(buf[:pass]); err != nil || cut {
 			return
 		}
 	}
 }
 
-func (p *Proxy) judged(l *link, request bool, data []byte) (pass int, cut bool) {
+func (p *Proxy) filtered(l *link, request bool, data []byte) (pass int, cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if request && p.muteAt > 0 {
@@ -135,20 +135,20 @@ func (p *Proxy) judged(l *link, request bool, data []byte) (pass int, cut bool) 
 	switch {
 	case l.mute:
 		return 0, false
-	case l.last: // what has passed may be answered before the link is cut
+	case l.last: // the data that passed may be answered before the link is cut
 		return 0, true
-	case p.judge == nil:
+	case p.filter == nil:
 		return len(data), false
 	}
-	pass, l.last = p.judge(request, data)
+	pass, l.last = p.filter(request, data)
 	return pass, l.last
 }
 
-// Set has what passes from now on judged; nil: all passes.
-func (p *Proxy) Set(j Judge) {
+// Set filters data from now on; nil: all passes.
+func (p *Proxy) Set(f Filter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.judge = j
+	p.filter = f
 }
 
 // cut closes both ends of a link.
@@ -178,9 +178,8 @@ func (p *Proxy) CutAll() {
 	}
 }
 
-// CutAfter cuts, once, the link on which the n-th byte from now on passes in that
-// direction, behind it; with n = 0 the one on which the first would. What is
-// returned is closed then.
+// CutAfter cuts one link: after the n-th byte from now on in that direction or, with
+// n = 0, before the first. It closes fired then.
 func (p *Proxy) CutAfter(request bool, n int) (fired <-chan struct{}) {
 	done := make(chan struct{})
 	p.Set(func(dir bool, data []byte) (int, bool) {
@@ -190,23 +189,22 @@ func (p *Proxy) CutAfter(request bool, n int) (fired <-chan struct{}) {
 			}
 			return len(data), false
 		}
-		p.judge = nil
+		p.filter = nil
 		close(done)
 		return n, true
 	})
 	return done
 }
 
-// VanishAt has, at the n-th message to the server from now on, the client on that
-// link vanish: nothing of it arrives any more, that message neither, and nothing
-// says so. Other links work.
+// VanishAt drops the n-th message to the server from now on, and all later data of its
+// link, without closing the link. Other links work.
 func (p *Proxy) VanishAt(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.muteAt = n
 }
 
-// Vanished reports whether that has happened.
+// Vanished reports whether VanishAt has dropped its message.
 func (p *Proxy) Vanished() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,8 +217,8 @@ func (p *Proxy) isMute(l *link) bool {
 	return l.mute
 }
 
-// Stall lets nothing arrive, on links that there are or come, nor the end of one.
-// What has set out arrives when resume is called.
+// Stall delays all data, and the ends of connections, on present and future links until
+// resume is called.
 func (p *Proxy) Stall() (resume func()) {
 	requests, answers := p.StallRequests(), p.StallAnswers()
 	return func() {
@@ -229,10 +227,10 @@ func (p *Proxy) Stall() (resume func()) {
 	}
 }
 
-// StallRequests is Stall of what is on its way to the server.
+// StallRequests is Stall for data to the server only.
 func (p *Proxy) StallRequests() (resume func()) { return p.stall(toServer) }
 
-// StallAnswers is Stall of what is on its way back.
+// StallAnswers is Stall for data from the server only.
 func (p *Proxy) StallAnswers() (resume func()) { return p.stall(toClient) }
 
 func (p *Proxy) stall(way int) (resume func()) {
@@ -246,8 +244,7 @@ func (p *Proxy) stall(way int) (resume func()) {
 	return func() { close(stalled) }
 }
 
-// Replace has links from now on work again, and leaves those of a stall as they
-// are: nobody answers there any more, or says so.
+// Replace makes future links work, while those of a stall stay stalled.
 func (p *Proxy) Replace() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

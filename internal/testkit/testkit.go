@@ -1,6 +1,6 @@
-// Package testkit gives tests what several packages need: stores of every kind on
-// real engines, a way to a server that can be broken, an authority that signs
-// certificates, and a log that can be read while it is written.
+// Package testkit has what the tests of several packages need: stores, a proxy that
+// breaks connections, an authority that signs certificates, and a log that can be read
+// while it is written.
 package testkit
 
 import (
@@ -18,7 +18,7 @@ import (
 	"sagabench/store/redisstore"
 )
 
-// OnEveryStore runs a test on each kind of store, side by side.
+// OnEveryStore runs a test on Pebble and on Redis, in parallel.
 func OnEveryStore(t *testing.T, test func(t *testing.T, s store.Store)) {
 	t.Helper()
 	t.Run("pebble", func(t *testing.T) {
@@ -31,8 +31,7 @@ func OnEveryStore(t *testing.T, test func(t *testing.T, s store.Store)) {
 	})
 }
 
-// OpenPebble gives an embedded store in a directory of its own, until the test
-// ends.
+// OpenPebble opens a store in a directory of its own and closes it when the test ends.
 func OpenPebble(t testing.TB) store.Store {
 	t.Helper()
 	cfg := pebblestore.DefaultConfig()
@@ -43,7 +42,7 @@ func OpenPebble(t testing.TB) store.Store {
 	return s
 }
 
-// OpenRedis gives a store under a prefix of its own, until the test ends.
+// OpenRedis opens a store with a prefix of its own and closes it when the test ends.
 func OpenRedis(t testing.TB, server *lab.Server) store.Store {
 	t.Helper()
 	cfg := redisstore.DefaultConfig()
@@ -55,7 +54,7 @@ func OpenRedis(t testing.TB, server *lab.Server) store.Store {
 	return s
 }
 
-// Log is a log that may be read while it is written.
+// Log is a writer that may be read while it is written to.
 type Log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -68,7 +67,7 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// String is what was written so far.
+// String returns what was written so far.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bound is how long after a fault a saga may take to end: the lease of a host that is
-// gone, and 2 s.
+// bound is how long after a fault a saga may take to end: the lease of a dead host, and
+// 2 s.
 const bound = lease + 2*time.Second
 
-// ended waits until reads from a host show that all of the sagas have ended.
+// ended waits until reads from a host show that all sagas have ended.
 func (c *clients) ended(t *testing.T, from *host, gids []string) (took time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -23,9 +23,9 @@ func (c *clients) ended(t *testing.T, from *host, gids []string) (took time.Dura
 	return time.Since(began)
 }
 
-// violations says what participants were asked to do that they must not have been. A
-// host that was stopped and goes on may still make the call that it was about to make:
-// that is for the participants' barriers.
+// violations returns the calls that participants must not have received, and the missing
+// ones. A host that was stopped may make one late call when it continues, which barriers
+// of participants refuse.
 func (p plan) violations(calls []call, stopped bool) (found []string) {
 	_, compensated := p.end()
 	var done, undone []int   // by step: how often
@@ -82,17 +82,16 @@ func (p plan) violations(calls []call, stopped bool) (found []string) {
 	return found
 }
 
-// onItsWay is how long after it was called a participant may hear of it.
-const onItsWay = 150 * time.Millisecond
+// transit is how long a call may take to reach the participant.
+const transit = 150 * time.Millisecond
 
-// early reports a compensation that began while its own action was at work and within
-// its deadline. The caller's clock of an action starts a little before the participant
-// hears of it.
+// early reports a compensation that began while its own action was running and within
+// its deadline. The caller's deadline begins before the participant gets the call.
 func (p plan) early(before []call, c call) (found []string) {
 	for _, action := range before {
 		working := action.end.IsZero() || action.end.After(c.start)
-		if !action.compensate && action.step == c.step && working && c.start.Sub(action.start) < requestTimeout-onItsWay {
-			found = append(found, fmt.Sprintf("step %d: compensated after %v, while its action was at work", c.step+1, c.start.Sub(action.start)))
+		if !action.compensate && action.step == c.step && working && c.start.Sub(action.start) < requestTimeout-transit {
+			found = append(found, fmt.Sprintf("step %d: compensated after %v, while its action was running", c.step+1, c.start.Sub(action.start)))
 		}
 	}
 	return found

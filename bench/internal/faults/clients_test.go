@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// clients submit sagas, each until it is acknowledged, by whichever host answers, and
-// read what became of them.
+// clients submit sagas to the hosts in turn, each until one acknowledges it, and read
+// their status.
 type clients struct {
 	t            *testing.T
 	round        string // begins every gid
@@ -27,16 +27,15 @@ type clients struct {
 	mu           sync.Mutex
 	hosts        []*host // that requests go to
 	acknowledged []string
-	first, tries int               // requests that succeeded at once, of so many, before anything broke
-	broken       bool              // something broke
+	first, tries int               // before the fault: first tries that succeeded, and all first tries
+	broken       bool              // the fault has begun
 	seen         map[string]string // the last status that a read showed
 	backwards    []string          // reads that showed an earlier status than one before
 }
 
 const api = "/api/dtmsvr"
 
-// submitting is what one of so many clients does until ctx ends; then it still brings
-// its last saga to its acknowledgement.
+// submitting submits sagas until ctx ends and the last saga is acknowledged.
 func (c *clients) submitting(ctx context.Context, client int) {
 	for n := 0; ctx.Err() == nil; n++ {
 		p := planOf(c.seed, fmt.Sprintf("%s-%d-%d", c.round, client, n))
@@ -72,21 +71,21 @@ func (c *clients) submitted(gid string, try int, ok bool) {
 	}
 }
 
-// use has requests go to these hosts from now on.
+// use sends requests to these hosts from now on.
 func (c *clients) use(hosts ...*host) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hosts = hosts
 }
 
-// host is one of those in use, in turn.
+// host returns host n of those in use, modulo their number.
 func (c *clients) host(n int) *host {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.hosts[n%len(c.hosts)]
 }
 
-// breaks marks the moment from which requests may fail.
+// breaks says that requests may fail from now on.
 func (c *clients) breaks() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +111,7 @@ func (c *clients) known() []string {
 
 var order = map[string]int{"submitted": 1, "aborting": 2, "failed": 3, "succeed": 3}
 
-// read asks a host how a saga stands: empty if it does not say.
+// read returns the status of a saga from a host, or "" if it does not answer.
 func (c *clients) read(from *host, gid string) (status string) {
 	c.mu.Lock()
 	before := c.seen[gid] // what was shown before this read began

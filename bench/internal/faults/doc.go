@@ -1,13 +1,14 @@
-// Package faults holds no code but tests: two coordinator processes and a store
-// server, with participants that succeed, refuse, hang and cut the connection by a
-// seeded plan, so that the right end of each saga is known. While clients submit
-// sagas, one thing breaks: a coordinator is killed or stopped, a host vanishes from
-// the network without a word, the store is killed, its disk is slow. Afterwards every
-// acknowledged saga must have ended, once, as its plan says, and in time.
+// Package faults has only tests: two coordinator processes, a store server, and
+// participants that succeed, refuse, hang and close connections by a seeded plan, so that
+// the correct end of each saga is known. While clients submit sagas, one fault occurs: a
+// coordinator is killed or stopped, a host disconnects silently, the store is killed, or
+// its disk is slow. Every acknowledged saga must then have ended once, as planned and in
+// time.
 //
-// What is seen is written down outside the processes under test: what clients were
-// told, what participants were asked to do, what reads showed meanwhile, and what the
-// store holds at the end.
+// The evidence is recorded outside the processes under test: the answers to clients, the
+// calls of participants, the statuses that reads showed, and the final content of the
+// store.
 //
-// The suite runs each fault once on each store. make faults runs many rounds.
+// To add a fault, add an entry to the table all. The suite runs each fault once on each
+// store; make faults runs many rounds.
 package faults

@@ -27,9 +27,9 @@ import (
 )
 
 var (
-	rounds = flag.Int("rounds", 1, "of each fault on each store")
-	slack  = flag.Duration("slack", 10*time.Second, "beyond the time in which sagas have to end, for a machine that is busy otherwise")
-	seed   = flag.Uint64("seed", 0, "of what the participants do; 0: another each time")
+	rounds = flag.Int("rounds", 1, "rounds of each fault on each store")
+	slack  = flag.Duration("slack", 10*time.Second, "added to the time in which sagas must end, for a busy machine")
+	seed   = flag.Uint64("seed", 0, "seed of the participants' behaviour; 0: random")
 )
 
 // storeKind is a store that sagas survive a crash on: all are at D3.
@@ -60,13 +60,14 @@ type world struct {
 	target open.Target
 }
 
-// fault breaks something, and mends it.
+// fault breaks something and repairs it.
 type fault struct {
 	name  string
-	hosts int // that it needs
+	hosts int // how many it needs
 	do    func(*testing.T, *world)
 }
 
+// all are the faults. To add one, add an entry.
 var all = []fault{
 	{"coordinator killed", 1, func(_ *testing.T, w *world) {
 		w.a.Kill()
@@ -87,7 +88,7 @@ var all = []fault{
 		answers := w.cable.StallAnswers()
 		time.Sleep(100 * time.Millisecond)
 		requests := w.cable.StallRequests()
-		// The other one takes over what it had while nobody has heard of it.
+		// The other host takes over its sagas while it is silent.
 		t.Logf("taken over within %v", w.ended(t, w.b, w.known()))
 		requests()
 		answers()
@@ -131,7 +132,7 @@ func TestFaults_EveryAcknowledgedSagaEndsOnce_AsItShould(t *testing.T) {
 	}
 }
 
-// round lets clients submit sagas while something breaks.
+// round lets clients submit sagas during a fault and checks how they ended.
 func (k storeKind) round(t *testing.T, n int, server *lab.Server, f fault) {
 	seed := *seed
 	if seed == 0 {

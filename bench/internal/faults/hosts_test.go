@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// What a host is set to.
+// Settings of a host.
 const (
 	lease          = 2 * time.Second
 	requestTimeout = 400 * time.Millisecond // of a call of a branch
@@ -53,12 +53,12 @@ type host struct {
 	*lab.Process
 	t     *testing.T
 	store string   // as bench coordinator takes it
-	env   []string // beside settings
+	env   []string // in addition to settings
 	dir   string
 	url   string
 }
 
-// start starts the host, also again after Kill; it listens on the same address.
+// start starts the host, or starts it again on the same address after Kill.
 func (h *host) start() {
 	h.t.Helper()
 	exe, err := os.Executable()
@@ -76,14 +76,14 @@ func (h *host) start() {
 	h.t.Cleanup(h.Kill)
 }
 
-// serves learns from what the host said where it listens.
-func (h *host) serves(said string) error {
-	_, said, _ = strings.Cut(said, "serving on ")
-	url, _, whole := strings.Cut(said, "\n")
+// serves sets the URL from the host's log.
+func (h *host) serves(log string) error {
+	_, after, _ := strings.Cut(log, "serving on ")
+	url, _, whole := strings.Cut(after, "\n")
 	if !whole {
 		return errors.New("it does not say where it listens")
 	}
-	if h.url == "" { // else it is the same, and clients read it
+	if h.url == "" { // later it is the same, and clients read it
 		h.url = url
 	}
 	return nil
@@ -91,7 +91,7 @@ func (h *host) serves(said string) error {
 
 func (h *host) signal(s syscall.Signal) { require.NoError(h.t, h.Signal(s)) }
 
-// at is a store's URL with another address.
+// at returns a store's URL with another address.
 func at(t *testing.T, storeURL, addr string) string {
 	u, err := url.Parse(storeURL)
 	require.NoError(t, err)

@@ -14,10 +14,10 @@ type call struct {
 	step       int
 	compensate bool
 	start, end time.Time // zero end: not ended
-	done       bool      // the work was done, and not refused
+	done       bool      // not refused
 }
 
-// participants are the branches of all sagas, and the journal of their calls.
+// participants serve the branches of all sagas and record their calls.
 type participants struct {
 	seed uint64
 	url  string
@@ -53,7 +53,7 @@ func (p *participants) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case does == isSlow:
 		time.Sleep(requestTimeout / 8)
 	case does == hangs && first:
-		time.Sleep(requestTimeout * 3 / 2) // it works on, whether anybody waits or not
+		time.Sleep(requestTimeout * 3 / 2) // it continues after the caller's deadline
 	}
 	p.finish(c, does != refuses)
 	switch {
@@ -84,7 +84,7 @@ func (p *participants) finish(c *call, done bool) {
 	c.end, c.done = time.Now(), done
 }
 
-// of gives the calls of a saga that have begun so far.
+// of returns the calls of a saga that have begun so far.
 func (p *participants) of(gid string) []call {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,8 +15,8 @@ type behaviour int
 const (
 	succeeds behaviour = iota
 	isSlow             // and succeeds
-	hangs              // beyond the deadline of the first call; later calls succeed
-	cuts               // the connection of the first call, having done the work
+	hangs              // exceeds the deadline of the first call; later calls succeed
+	cuts               // does the work of the first call and closes its connection
 	refuses
 )
 
@@ -39,7 +39,7 @@ func planOf(seed uint64, gid string) plan {
 	return p
 }
 
-// draw is a behaviour by chance, refusals in so many of a hundred.
+// draw returns a random behaviour, which refuses with a probability in percent.
 func draw(r *rand.Rand, refusals int) behaviour {
 	switch n := r.IntN(100); {
 	case n < 10:
@@ -54,8 +54,8 @@ func draw(r *rand.Rand, refusals int) behaviour {
 	return succeeds
 }
 
-// end is the status in which the saga has to end, and how many of its steps, from the
-// first, have to be compensated.
+// end returns the status that the saga must end with, and how many of its steps, from the
+// first, must be compensated.
 func (p plan) end() (status store.Status, compensated int) {
 	for i, action := range p.actions {
 		if action == refuses && p.concurrent {
@@ -68,7 +68,7 @@ func (p plan) end() (status store.Status, compensated int) {
 	return store.StatusSucceeded, 0
 }
 
-// submission is the saga as dtm's clients submit it.
+// submission returns the saga in the format of dtm's clients.
 func (p plan) submission(participants string) []byte {
 	type step struct {
 		Action     string `json:"action"`

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Handler is the server in real time: it answers any request as a bench server
-// answers one for a saga, when the law says so. Its time begins with the first
-// request.
+// Handler returns the server in real time. It answers any request like a bench server
+// that ran a saga. Its time begins with the first request.
 func (l Law) Handler(seed uint64) http.Handler {
 	return &handler{queue: l.NewQueue(seed)}
 }

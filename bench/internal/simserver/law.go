@@ -1,10 +1,9 @@
-// Package simserver is a server whose latency is known beforehand, to test what
-// measures latency: one queue before one server with exponential service times,
-// which with Poisson arrivals is M/M/1, and which can be made to stall.
+// Package simserver is a server with a known latency, to test what measures latency. It
+// has one queue and exponential service times, so with Poisson arrivals it is M/M/1. It
+// can also stall.
 //
-// It runs in virtual time, for exact and long runs, or as an HTTP server in real
-// time, where timers add up to a millisecond or two. The seed makes the service
-// times the same every time in either.
+// It runs in virtual time, for exact and long runs, or as an HTTP server in real time,
+// where timers add up to 2 ms. The seed determines the service times.
 package simserver
 
 import (
@@ -13,26 +12,25 @@ import (
 	"time"
 )
 
-// Law is how the server takes its time.
+// Law describes the server's service times.
 type Law struct {
-	// PerS is its capacity: how many requests it serves per second on average when
-	// there is always one. The service times are exponential.
+	// PerS is the capacity: the mean requests per second when the queue is never empty.
 	PerS float64
 
-	// StallFor is how long it does nothing at the beginning of every StallEvery.
-	// Without StallEvery it never stalls.
+	// The server stalls for StallFor at the beginning of every StallEvery; never, if
+	// StallEvery is 0.
 	StallEvery, StallFor time.Duration
 }
 
-// Latency is the quantile, 0 to 1, of the time from arrival to answer of
-// Poisson arrivals at a rate below PerS, without stalls: it is exponential with
-// the rate PerS-perS (Kleinrock, Queueing Systems I, 3.2).
+// Latency returns a quantile, 0 to 1, of the time from arrival to answer, for Poisson
+// arrivals at a rate below PerS and without stalls. The latency is exponential with the
+// rate PerS-perS (Kleinrock, Queueing Systems I, 3.2).
 func (l Law) Latency(perS, quantile float64) time.Duration {
 	return time.Duration(-math.Log(1-quantile) / (l.PerS - perS) * float64(time.Second))
 }
 
-// RateFor is the rate of Poisson arrivals at which the quantile of the latency is
-// as given, without stalls: the inverse of Latency.
+// RateFor returns the rate of Poisson arrivals at which a quantile of the latency has the
+// given value. It is the inverse of Latency.
 func (l Law) RateFor(latency time.Duration, quantile float64) (perS float64) {
 	return l.PerS + math.Log(1-quantile)/latency.Seconds()
 }
@@ -41,23 +39,23 @@ func (l Law) RateFor(latency time.Duration, quantile float64) (perS float64) {
 type Queue struct {
 	law    Law
 	random *rand.Rand
-	free   time.Duration // when the last of those that came is served
+	free   time.Duration // when the last request so far is served
 }
 
-// NewQueue is an idle server at time 0.
+// NewQueue returns an idle server at time 0.
 func (l Law) NewQueue(seed uint64) *Queue {
 	return &Queue{law: l, random: rand.New(rand.NewPCG(seed, 1))}
 }
 
-// Arrive says when a request is answered that arrives at a time, not before those
-// that came before it.
+// Arrive returns when a request is answered that arrives at a time. Times must not
+// decrease.
 func (q *Queue) Arrive(at time.Duration) (answered time.Duration) {
 	work := time.Duration(q.random.ExpFloat64() / q.law.PerS * float64(time.Second))
 	q.free = q.law.after(max(at, q.free), work)
 	return q.free
 }
 
-// after is when work is done that begins at start: stalls interrupt it.
+// after returns when work that begins at start ends. Stalls interrupt it.
 func (l Law) after(start, work time.Duration) time.Duration {
 	if l.StallEvery <= 0 {
 		return start + work
@@ -74,14 +72,14 @@ func (l Law) after(start, work time.Duration) time.Duration {
 	}
 }
 
-// Served is a request that has been answered.
+// Served has the times of an answered request.
 type Served struct{ Arrived, Answered time.Duration }
 
-// Latency is the time between the two.
+// Latency returns the time from arrival to answer.
 func (s Served) Latency() time.Duration { return s.Answered - s.Arrived }
 
-// Simulate serves Poisson arrivals, perS per second, until no more arrive after
-// the duration. Those that came are in the order in which they did.
+// Simulate serves Poisson arrivals, perS per second, that arrive within the duration. It
+// returns them in the order of their arrival.
 func (l Law) Simulate(perS float64, duration time.Duration, seed uint64) []Served {
 	q, random := l.NewQueue(seed), rand.New(rand.NewPCG(seed, 2))
 	var all []Served

@@ -2,22 +2,22 @@ package stats
 
 import "math"
 
-// Sample is one measurement of A or of B, greater than 0.
+// Sample is one measurement of A or of B. Its value is positive.
 type Sample struct {
 	OfB   bool
-	At    float64 // when it was made, in any unit; only the order and the distances count
+	At    float64 // when it was made, in any unit and from any origin
 	Value float64
 }
 
-// Ratio is what B is of A.
+// Ratio compares B with A.
 type Ratio struct {
 	BToA  Interval
-	Drift Interval // of both, from the first sample to the last: 1.1 is a rise by a tenth
+	Drift Interval // of both, from the first sample to the last: 1.1 is a rise by 10%
 }
 
-// RatioOf estimates what B is of A, and the drift of both; each interval holds the
-// truth with a probability of level. ok is false of fewer than four samples, and where
-// the side cannot be told from the time: only one side, or each at a time of its own.
+// RatioOf estimates B divided by A, and the drift of both. Each interval has confidence
+// level. ok is false for fewer than four samples, and if the samples do not separate the
+// ratio from the drift: only one side, or each side at one time.
 func RatioOf(samples []Sample, level float64) (r Ratio, ok bool) {
 	n := float64(len(samples))
 	df := len(samples) - 3
@@ -47,8 +47,8 @@ func RatioOf(samples []Sample, level float64) (r Ratio, ok bool) {
 	}, true
 }
 
-// columns are those of the model, each with a mean of 0: the side, 0 for A and 1 for
-// B; the time, from the first to the last sample 1; the logarithm of the value.
+// columns returns the columns of the model, each shifted to a mean of 0: the side, 0 for
+// A and 1 for B; the time, 0 to 1; the logarithm of the value.
 func columns(samples []Sample) (side, at, y []float64) {
 	first, last := math.Inf(1), math.Inf(-1)
 	for _, s := range samples {

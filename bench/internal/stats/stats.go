@@ -1,20 +1,19 @@
-// Package stats is the little statistics that judging measurements takes: quantiles,
-// the bootstrap, Student's t, and the ratio of two things that were measured in turns.
+// Package stats has the statistics for judging measurements: quantiles, the bootstrap,
+// Student's t, and the ratio of two variants measured in interleaved runs.
 //
-// Five runs of each side are the rule here, and an interval has to be honest with
-// them. Resampling is not: five pairs can be drawn in 126 ways, and their signs
-// flipped in 32, so nothing drawn from them speaks of a chance of one in a hundred,
-// which is what judging ten metrics at once asks for; the 95% percentile bootstrap of
-// five holds the truth in about 83 of 100. [RatioOf] therefore rests on a model:
-// the logarithm of a measurement is that of its side, a steady drift over the time of
-// the runs, and normal noise. Its interval is Student's. Taking out the drift instead
-// of differencing pairs leaves seven degrees of freedom of ten runs, not four, so a
-// small difference is found more often; noise that comes in phases longer than a run,
-// outliers and drifts that are not steady all widen the interval, so they hide a
-// difference rather than make one up. What is left to the caller is how many
-// questions are asked at once: the level is for one.
+// Five runs of each variant are usual, and an interval must be honest with so few.
+// Resampling is not. Five pairs can be drawn in 126 ways and their signs flipped in 32,
+// so no resampling shows a chance of 1 in 100, which judging ten metrics at once needs.
+// The 95% percentile bootstrap of five contains the truth in about 83 of 100 cases.
 //
-// Everything is a pure function of its arguments: random draws have a seed.
+// [RatioOf] therefore uses a model: the logarithm of a measurement is a constant of its
+// variant, plus a linear drift over time, plus normal noise. Its interval is Student's.
+// Fitting the drift, instead of taking differences of pairs, leaves seven degrees of
+// freedom of ten runs, not four, so it finds smaller differences. Noise in phases longer
+// than a run, outliers and other drifts widen the interval: they hide a difference and do
+// not invent one. The level is for one question; a caller with several must raise it.
+//
+// All functions are pure: random draws have a seed.
 package stats
 
 import (
@@ -23,14 +22,14 @@ import (
 	"slices"
 )
 
-// Interval is a value with the ends of the interval it is believed to be in.
+// Interval is an estimate with the ends of its confidence interval.
 type Interval struct{ Value, Low, High float64 }
 
-// Median of xs, which need not be sorted; NaN of none.
+// Median returns the median of xs, which need not be sorted, or NaN for none.
 func Median(xs []float64) float64 { return Quantile(xs, 0.5) }
 
-// Quantile of xs, which need not be sorted, for 0 ≤ q ≤ 1; between two values it is
-// interpolated (Hyndman and Fan's type 7). NaN of none.
+// Quantile returns the q-quantile of xs, 0 ≤ q ≤ 1, or NaN for none. xs need not be
+// sorted. Between two values, it interpolates (Hyndman and Fan's type 7).
 func Quantile(xs []float64, q float64) float64 {
 	return ofSorted(sorted(xs), q)
 }
@@ -51,7 +50,7 @@ func ofSorted(xs []float64, q float64) float64 {
 	return xs[below] + (at-float64(below))*(xs[above]-xs[below])
 }
 
-// Mean of xs; NaN of none.
+// Mean returns the mean of xs, or NaN for none.
 func Mean(xs []float64) float64 {
 	sum := 0.0
 	for _, x := range xs {
@@ -60,15 +59,14 @@ func Mean(xs []float64) float64 {
 	return sum / float64(len(xs))
 }
 
-// Between is the span that holds the share level of xs and leaves out as much below
-// it as above.
+// Between returns the central range of xs that contains the share level of them.
 func Between(xs []float64, level float64) (low, high float64) {
 	xs = sorted(xs)
 	return ofSorted(xs, (1-level)/2), ofSorted(xs, (1+level)/2)
 }
 
-// Bootstrap draws as many samples as rounds says, each as long as xs and with
-// replacement, and returns what statistic makes of each. The sample is only lent.
+// Bootstrap draws samples of xs with replacement, each as long as xs, and returns the
+// statistic of each. The statistic must not keep the sample.
 func Bootstrap[T any](xs []float64, seed uint64, rounds int, statistic func(sample []float64) T) []T {
 	rng := rand.New(rand.NewPCG(seed, uint64(len(xs))))
 	sample := make([]float64, len(xs))

@@ -2,9 +2,9 @@ package stats
 
 import "math"
 
-// Student is the half width, in standard errors, of the interval that holds the share
-// level of Student's t distribution with df ≥ 1 degrees of freedom: 2.571 for 0.95
-// and 5.
+// Student returns the half width, in standard errors, of the central interval with
+// probability level of Student's t distribution, with df ≥ 1 degrees of freedom. It is
+// 2.571 for 0.95 and 5.
 func Student(level float64, df int) float64 {
 	low, high := 0.0, 1.0
 	for within(high, df) < level {
@@ -21,7 +21,7 @@ func Student(level float64, df int) float64 {
 	return (low + high) / 2
 }
 
-// within is the probability of what lies between -t and t: the finite series of
+// within returns the probability of the interval from -t to t, by the finite series of
 // Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
 func within(t float64, df int) float64 {
 	angle := math.Atan(t / math.Sqrt(float64(df)))

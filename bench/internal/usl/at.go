@@ -5,7 +5,7 @@ import (
 	"sort"
 )
 
-// At is the fitted throughput at n. It is not known outside of From and To: the law
+// At returns the fitted throughput at n. known is false outside of From and To: the law
 // is not extrapolated.
 func (f Fit) At(n float64) (x Estimate, known bool) {
 	if !(n >= f.From) || n > f.To || len(f.Curve) == 0 {
@@ -24,8 +24,8 @@ func (f Fit) At(n float64) (x Estimate, known bool) {
 	}, true
 }
 
-// Peak is the n with the highest throughput, and that throughput. It is not known
-// where throughput still rises at the end of the measured range.
+// Peak returns the n with the highest throughput, and that throughput. known is false if
+// throughput still rises at the end of the measured range.
 func (f Fit) Peak() (n float64, x Estimate, known bool) {
 	n = f.law().peak()
 	x, known = f.At(n)

@@ -8,7 +8,7 @@ import (
 	"sagabench/bench/internal/stats"
 )
 
-// ErrNoFit is of points that do not carry a fit.
+// ErrNoFit reports points that do not support a fit.
 var ErrNoFit = errors.New("no scaling law fitted")
 
 const (

@@ -1,12 +1,12 @@
 // Package usl fits the Universal Scalability Law to measured throughput (Gunther,
 // Guerrilla Capacity Planning, 2007): X(n) = λn / (1 + σ(n-1) + κn(n-1)).
 //
-// It fits nothing that the points do not carry, see [FitPoints], and says nothing of
-// an n beyond them. Where a fit is given, each of its numbers has an interval, from
-// bootstrapping the residuals: the n were chosen and not drawn, and a sample of the
-// points themselves often lacks one end of the range, without which contention and
-// coherence cannot be told apart. Residuals shrink by what the law fits away, and few
-// of them say little of the noise, so they are widened for both before they are drawn.
+// It refuses to fit points that do not support a fit (see [FitPoints]), and does not
+// extrapolate. Each number of a fit has an interval, from bootstrapping the residuals.
+// The points themselves are not bootstrapped: their n were chosen, and a sample often
+// lacks one end of the range, which is necessary to separate contention from coherence.
+// Residuals are smaller than the noise, because the law is fitted to them, and few of
+// them determine it badly, so they are widened for both.
 package usl
 
 // Point is one measurement: throughput x, per second, at n in flight (or hosts, or
@@ -26,8 +26,8 @@ type Estimate struct {
 // Fit is X(n) = λn / (1 + σ(n-1) + κn(n-1)) over the measured range of n.
 type Fit struct {
 	Lambda    Estimate  `json:"lambda"` // throughput per second of one alone
-	Sigma     Estimate  `json:"sigma"`  // contention: the share that is done one after another
-	Kappa     Estimate  `json:"kappa"`  // coherence: what each pair costs
+	Sigma     Estimate  `json:"sigma"`  // contention: the serial share
+	Kappa     Estimate  `json:"kappa"`  // coherence: the cost of each pair
 	R2        float64   `json:"r2"`
 	Residuals []float64 `json:"residuals"` // (measured - fitted) / measured, as the points
 	From      float64   `json:"from"`      // the measured range of n
@@ -35,7 +35,7 @@ type Fit struct {
 	Curve     []Place   `json:"curve"` // the fitted throughput over that range
 }
 
-// Place is what the law has at n.
+// Place is a point of the fitted curve.
 type Place struct {
 	N float64  `json:"n"`
 	X Estimate `json:"x"`
