@@ -1,15 +1,14 @@
-// Package peer tells the hosts apart that connect to a server, so that each can be
-// given its share.
+// Package peer identifies the hosts that connect to a server, to limit each of them.
 package peer
 
 import "net/netip"
 
-// Of returns whom an address counts for: itself, or, of IPv6, the network that one
-// host usually has to itself.
+// Of returns the address that counts as one host: an IPv4 address, or the /64 network of an
+// IPv6 address, which usually belongs to one host.
 func Of(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap().WithZone("")
 	if addr.Is6() {
-		network, _ := addr.Prefix(64) // there is one of any IPv6 address
+		network, _ := addr.Prefix(64) // cannot fail for IPv6
 		return network.Addr()
 	}
 	return addr

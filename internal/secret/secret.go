@@ -1,10 +1,8 @@
-// Package secret holds text that must not be seen: tokens, and addresses with
-// passwords in them.
+// Package secret holds confidential text: tokens, and URLs with passwords.
 //
-// However a [Text] is printed, logged or encoded it reads ***: by every verb of
-// fmt, by slog, as JSON, alone or inside something else, exported or not. Only
-// [Text.Reveal] gives the text itself, so looking for its callers finds every
-// place that can give a secret away.
+// A [Text] prints as *** with every verb of fmt, in slog and in JSON, also as a field of
+// another value. Only [Text.Reveal] returns the text, so its callers are the only places
+// that can leak a secret.
 package secret
 
 import (
@@ -20,10 +18,10 @@ import (
 
 const mask = "***"
 
-// Text is a secret. Its zero value is not set, and prints as nothing. It must not
-// be compared with ==.
+// Text is a secret. Its zero value is not set, and prints as an empty string. Do not compare
+// it with ==.
 type Text struct {
-	// A pointer, for fmt prints the fields of what it cannot call a method of.
+	// A pointer, since fmt prints unexported fields without calling their methods.
 	text *string
 }
 
@@ -34,7 +32,7 @@ var (
 	_ encoding.TextMarshaler = Text{}
 )
 
-// New makes a secret of text; of none, one that is not set.
+// New returns text as a secret. Empty text is a secret that is not set.
 func New(text string) Text {
 	if text == "" {
 		return Text{}
@@ -45,7 +43,7 @@ func New(text string) Text {
 // IsSet reports whether there is a secret.
 func (t Text) IsSet() bool { return t.text != nil }
 
-// Reveal is the secret itself.
+// Reveal returns the secret's text.
 func (t Text) Reveal() string {
 	if t.text == nil {
 		return ""
@@ -53,15 +51,15 @@ func (t Text) Reveal() string {
 	return *t.text
 }
 
-// Matches reports whether given is the secret, in a time that tells nothing of
-// it. Nothing matches a secret that is not set.
+// Matches reports whether given is the secret, in constant time. Nothing matches a secret
+// that is not set.
 func (t Text) Matches(given string) bool {
 	_, ok := Tokens{t}.Find(given)
 	return ok
 }
 
-// Fingerprint names a secret in a log: the first 8 hexadecimal digits of its
-// SHA-256. A secret that is not set has none.
+// Fingerprint identifies a secret in a log: the first 8 hexadecimal digits of its SHA-256.
+// Empty if the secret is not set.
 func (t Text) Fingerprint() string {
 	if t.text == nil {
 		return ""
@@ -70,15 +68,15 @@ func (t Text) Fingerprint() string {
 	return hex.EncodeToString(digest[:4])
 }
 
-// Sign gives what only those who have the secret can make of a message: 43
-// characters that need no escaping in a URL or a cookie.
+// Sign returns the HMAC-SHA256 of a message, keyed with the secret: 43 characters that need
+// no escaping in a URL or a cookie.
 func (t Text) Sign(message string) string {
 	mac := hmac.New(sha256.New, []byte(t.Reveal()))
 	mac.Write([]byte(message))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// String gives *** for a secret.
+// String returns ***, or an empty string if the secret is not set.
 func (t Text) String() string {
 	if t.text == nil {
 		return ""

@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// Tokens are secrets any of which will do: several while one is replaced by
-// another.
+// Tokens are secrets of equal rights. There are several while one replaces another.
 type Tokens []Text
 
-// NewTokens makes tokens of text that holds them with white space between.
+// NewTokens splits text at white space into tokens.
 func NewTokens(text string) Tokens {
 	var all Tokens
 	for token := range strings.FieldsSeq(text) {
@@ -19,10 +18,10 @@ func NewTokens(text string) Tokens {
 	return all
 }
 
-// AreSet reports whether there is one.
+// AreSet reports whether there is any token.
 func (t Tokens) AreSet() bool { return len(t) > 0 }
 
-// First is the one to show to others; not set if there is none.
+// First returns the token to show to servers. It is not set if there is none.
 func (t Tokens) First() Text {
 	if len(t) == 0 {
 		return Text{}
@@ -30,7 +29,7 @@ func (t Tokens) First() Text {
 	return t[0]
 }
 
-// Find returns the token that was given, in a time that tells nothing of the others.
+// Find returns the token that equals given, in a time independent of the tokens' text.
 func (t Tokens) Find(given string) (found Text, ok bool) {
 	got := sha256.Sum256([]byte(given))
 	for _, token := range t {
@@ -42,7 +41,7 @@ func (t Tokens) Find(given string) (found Text, ok bool) {
 	return found, ok
 }
 
-// Matches reports whether given is one of them.
+// Matches reports whether given is one of the tokens.
 func (t Tokens) Matches(given string) bool {
 	_, ok := t.Find(given)
 	return ok

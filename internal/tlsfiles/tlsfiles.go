@@ -1,4 +1,4 @@
-// Package tlsfiles makes TLS configurations of PEM files, which are read once: a new
+// Package tlsfiles makes TLS configurations from PEM files. They are read once, so a new
 // certificate takes a restart.
 package tlsfiles
 
@@ -11,24 +11,24 @@ import (
 	"os"
 )
 
-// Files are PEM files by their names. An empty one is none.
+// Files are names of PEM files. An empty name is no file.
 type Files struct {
-	CA   string // who signed the other side's certificate; for a client, none: whom the machine trusts
-	Cert string // our own, with what is between it and its authority behind it
+	CA   string // the authority of the peer's certificate; empty in a client: those that the machine trusts
+	Cert string // our own certificate, followed by intermediate ones
 	Key  string // of Cert
 }
 
-// AreSet reports whether there is one.
+// AreSet reports whether any name is set.
 func (f Files) AreSet() bool { return f != Files{} }
 
-// Client is the configuration for connecting. The server's certificate is checked, for
-// the name that is dialled.
+// Client returns the configuration of a client. It verifies the server's certificate for the
+// name that is dialled.
 func (f Files) Client() (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
 	return cfg, f.Set(cfg)
 }
 
-// Set puts the files into a client's configuration.
+// Set sets the files in a client's configuration.
 func (f Files) Set(cfg *tls.Config) (err error) {
 	if f.CA != "" {
 		if cfg.RootCAs, err = readPool(f.CA); err != nil {
@@ -41,9 +41,9 @@ func (f Files) Set(cfg *tls.Config) (err error) {
 	return err
 }
 
-// Server is the configuration for listening. With a CA clients are asked for a
-// certificate, and one that the CA did not sign ends the handshake. To come without
-// one is left to the caller to refuse.
+// Server returns the configuration of a server. With a CA it asks clients for a certificate,
+// and ends the handshake if the CA did not sign it. The caller must refuse clients without
+// one.
 func (f Files) Server() (cfg *tls.Config, err error) {
 	cfg = &tls.Config{MinVersion: tls.VersionTLS12}
 	if cfg.Certificates, err = f.certificates(); err != nil {
@@ -79,8 +79,8 @@ func readPool(name string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// CutURL takes the files off a URL's options, which libpq's names are for: sslrootcert
-// (the CA), sslcert and sslkey. A URL that cannot be parsed comes back as it is.
+// CutURL removes libpq's options sslrootcert (the CA), sslcert and sslkey from a URL, and
+// returns their files. It returns a malformed URL unchanged.
 func CutURL(text string) (rest string, f Files) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -98,7 +98,7 @@ func CutURL(text string) (rest string, f Files) {
 	return u.String(), f
 }
 
-// SetRedis puts the files into a Redis client's configuration, which is nil without TLS.
+// SetRedis sets the files in a Redis client's configuration, which is nil without TLS.
 func (f Files) SetRedis(cfg *tls.Config) error {
 	if cfg == nil && f.AreSet() {
 		return errors.New("sslrootcert, sslcert and sslkey are for TLS: want rediss://")
@@ -109,8 +109,8 @@ func (f Files) SetRedis(cfg *tls.Config) error {
 	return f.Set(cfg)
 }
 
-// MySQL is the configuration of a MySQL client whose URL says tls=mode; nil: the
-// client makes its own.
+// MySQL returns the configuration of a MySQL client whose URL has tls=mode, or nil if the
+// driver is to make its own.
 func (f Files) MySQL(mode string) (*tls.Config, error) {
 	switch {
 	case !f.AreSet():
@@ -120,6 +120,6 @@ func (f Files) MySQL(mode string) (*tls.Config, error) {
 		return nil, fmt.Errorf("tls: %q, must be true with sslrootcert, sslcert or sslkey; skip-verify will do with the last two", mode)
 	}
 	cfg, err := f.Client()
-	cfg.InsecureSkipVerify = mode == "skip-verify" // which is what its user asks for
+	cfg.InsecureSkipVerify = mode == "skip-verify" // the user asked for it
 	return cfg, err
 }

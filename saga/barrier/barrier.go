@@ -7,30 +7,28 @@ import (
 	"strings"
 )
 
-// Barrier stands before the work of one call of a branch. A request that does
-// several pieces of work passes the same Barrier several times, always in the
-// same order: each passage has its number. It is not for use by several
-// goroutines at once.
+// Barrier guards the work of one branch call. A request with several pieces of work uses the
+// same Barrier several times, always in the same order, since each use has a number. It is
+// not safe for concurrent use.
 type Barrier struct {
-	TransType string // kind of the transaction: saga, or another of dtm's
+	TransType string // saga, or another transaction type of dtm
 	GID       string
 	BranchID  string
 	Op        string // action or compensate; for dtm's others: try, confirm, cancel, commit, rollback
 
-	// Table is where SQL barriers keep their rows. Empty: DefaultTable.
+	// Table holds the rows of SQL barriers. Empty: DefaultTable.
 	Table string
 
-	passages int
+	uses int
 }
 
-// ErrRefused says that the business refuses what it was asked for, so that there
-// is no use in asking again: AdjustRedis and CallRedis return it; the work of a
-// SQL barrier may.
+// ErrRefused says that the business refuses the work for good. AdjustRedis and CallRedis
+// return it. The work of a SQL barrier may.
 var ErrRefused = errors.New("refused")
 
-// FromQuery reads a barrier from the query parameters with which a branch is
-// called: gid, trans_type, branch_id and op. The error names the one that is
-// missing, given twice or not usable; Barrier.Call says what is.
+// FromQuery reads a barrier from the query parameters of a branch call: gid, trans_type,
+// branch_id and op. The error names a parameter that is missing, repeated or malformed;
+// Barrier.Call has the format.
 func FromQuery(query url.Values) (*Barrier, error) {
 	for _, name := range []string{"gid", "trans_type", "branch_id", "op"} {
 		if n := len(query[name]); n != 1 {
@@ -49,25 +47,25 @@ func FromQuery(query url.Values) (*Barrier, error) {
 	return b, nil
 }
 
-// passage is one use of a barrier.
-type passage struct {
+// use is one use of a barrier.
+type use struct {
 	Barrier
-	undoes string // the op whose work this one undoes, if any
-	id     string
+	undoes string // the op that this one compensates, if any
+	id     string // the number of the use
 }
 
-// pass numbers the next use.
-func (b *Barrier) pass() (passage, error) {
+// next returns the next use.
+func (b *Barrier) next() (use, error) {
 	if err := b.check(); err != nil {
-		return passage{}, err
+		return use{}, err
 	}
-	b.passages++
+	b.uses++
 	undoes, _ := undoneBy(b.Op)
-	return passage{*b, undoes, fmt.Sprintf("%02d", b.passages)}, nil
+	return use{*b, undoes, fmt.Sprintf("%02d", b.uses)}, nil
 }
 
-// check refuses what the table's columns would cut off or take for equal: then
-// one call would pass for the repeat of another.
+// check refuses values that the table's columns would truncate or compare as equal. One call
+// would then look like a repeat of another.
 func (b *Barrier) check() error {
 	for _, field := range []struct {
 		name, value string
@@ -83,21 +81,21 @@ func (b *Barrier) check() error {
 			return fmt.Errorf("barrier: %s is empty", field.name)
 		case len(field.value) > field.maxBytes:
 			return fmt.Errorf("barrier: %s has %d bytes, at most %d are allowed", field.name, len(field.value), field.maxBytes)
-		case strings.ContainsFunc(field.value, unusable):
+		case strings.ContainsFunc(field.value, malformed):
 			return fmt.Errorf("barrier: %s %q has characters other than visible ASCII, or a semicolon", field.name, field.value)
 		}
 	}
 	if _, known := undoneBy(b.Op); !known {
-		return fmt.Errorf("barrier: op %q is none that a branch is called with", b.Op)
+		return fmt.Errorf("barrier: op %q is unknown", b.Op)
 	}
 	return nil
 }
 
-// unusable characters are those that collations ignore or fold, and the
-// semicolon, which dtm's client drops.
-func unusable(c rune) bool { return c <= ' ' || c > '~' || c == ';' }
+// malformed reports characters that collations ignore or fold, and the semicolon, which
+// dtm's client drops.
+func malformed(c rune) bool { return c <= ' ' || c > '~' || c == ';' }
 
-// undoneBy is the op whose work this op undoes; empty for one that undoes none.
+// undoneBy returns the op that this op compensates, or an empty one.
 func undoneBy(op string) (undone string, known bool) {
 	switch op {
 	case "action", "try", "confirm", "commit":

@@ -1,21 +1,21 @@
-// Package barrier keeps a participant of a saga right when its branches are
-// called twice, late or out of order. The coordinator cannot do it: only the
-// participant's own transaction knows what has been done.
+// Package barrier protects a participant of a saga from branch calls that are repeated, late
+// or out of order. The coordinator cannot: only the participant's own transaction knows
+// what has been done.
 //
-// A call of a branch leaves a mark in the same transaction as its work. From the
-// marks a [Barrier] sees, whatever the order and however many calls come at once:
+// A branch call leaves a mark in the same transaction as its work. A [Barrier] decides by
+// the marks, also for concurrent calls:
 //
 //	call                                   | what happens                 | answer
 //	---------------------------------------+------------------------------+--------
 //	the first                              | marked, and the work is done | success
 //	a repeat                               | nothing                      | success
-//	a repeat while the first is at work    | waits for it                 | as above
+//	a repeat while the first is running    | waits for it                 | as above
 //	a compensation without its action      | both are marked, no work     | success
 //	an action after its compensation       | nothing                      | success
 //	any whose work fails                   | rolled back with its mark    | the work's error
 //
-// The last but one is an action that was delayed on its way until the saga had
-// been undone. Whoever sent it no longer waits for the answer.
+// An action after its compensation was delayed on the network until the saga was
+// compensated. Its sender no longer waits for the response.
 //
 // # SQL
 //

@@ -12,11 +12,11 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// DefaultTable is where dtm keeps its barriers: a table of the database
-// dtm_barrier on MySQL, of the schema dtm_barrier on PostgreSQL.
+// DefaultTable is the table of dtm's barriers, in the database
+// dtm_barrier on MySQL and the schema dtm_barrier on PostgreSQL.
 const DefaultTable = "dtm_barrier.barrier"
 
-// Dialect is the language of a SQL server.
+// Dialect is the SQL dialect of a server.
 type Dialect int
 
 // The SQL servers that barriers work with.
@@ -25,32 +25,30 @@ const (
 	Postgres                    // any driver whose errors have a method SQLState
 )
 
-// A transaction that the server gave up for another's sake is tried again, after
-// a random pause of up to retryPause for each try so far.
+// A transaction that the server rolled back in favour of another is retried, after a random
+// pause of up to retryPause times the number of tries.
 const (
 	maxTries   = 5
 	retryPause = 5 * time.Millisecond
 )
 
-// Call does work in a transaction, unless the barrier says that there is nothing
-// to do; the package comment has the table. It returns the error of work as it
-// is, having rolled back. When the commit itself fails, the outcome is unknown,
-// and the next call finds it out.
+// Call runs work in a transaction, unless the marks say that there is nothing to do; the
+// package comment has the table. If work fails, Call rolls back and returns its error
+// unchanged. If the commit fails, the outcome is unknown; the next call finds out.
 //
-// Work must use tx for everything that is to happen once, and leave commit and
-// rollback to Call. When the server rolls back on its own account, because of a
-// deadlock or a conflict, work is done again: calls of one branch that fail at the
-// same moment deadlock on MySQL, whatever they do.
+// Work must use tx for everything that must happen once, and must not commit or roll back.
+// If the server rolls back because of a deadlock or a conflict, work runs again: concurrent
+// failing calls of one branch always deadlock on MySQL.
 //
-// gid, trans_type, branch_id and op must be visible ASCII without semicolons, of
-// at most 128, 45, 128 and 45 bytes.
+// gid, trans_type, branch_id and op must be visible ASCII without semicolons, of at most
+// 128, 45, 128 and 45 bytes.
 func (b *Barrier) Call(ctx context.Context, db *sql.DB, dialect Dialect, work func(tx *sql.Tx) error) error {
-	p, err := b.pass()
+	u, err := b.next()
 	if err != nil {
 		return err
 	}
 	for try := 1; ; try++ {
-		err := p.inTx(ctx, db, dialect, work)
+		err := u.inTx(ctx, db, dialect, work)
 		if try == maxTries || !rolledBackByServer(err) {
 			return err
 		}
@@ -62,25 +60,24 @@ func (b *Barrier) Call(ctx context.Context, db *sql.DB, dialect Dialect, work fu
 	}
 }
 
-// CallTx is Call in a transaction of the caller. It should be the first thing
-// there: what was read before may be out of date when another call of the branch
-// had to be waited for. The caller commits, and must roll back when there is an
-// error, or the call would stay marked without its work.
+// CallTx is Call in the caller's transaction. It should come first there: it may wait for
+// another call of the branch, and earlier reads would be out of date. The caller commits, and
+// must roll back after an error, or the call stays marked without its work.
 func (b *Barrier) CallTx(ctx context.Context, tx *sql.Tx, dialect Dialect, work func(tx *sql.Tx) error) error {
-	p, err := b.pass()
+	u, err := b.next()
 	if err != nil {
 		return err
 	}
-	return p.do(ctx, tx, dialect, work)
+	return u.do(ctx, tx, dialect, work)
 }
 
-func (p passage) inTx(ctx context.Context, db *sql.DB, dialect Dialect, work func(*sql.Tx) error) error {
+func (u use) inTx(ctx context.Context, db *sql.DB, dialect Dialect, work func(*sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("begin the transaction of a barrier: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }() // when work panics, too; no effect after the commit
-	if err := p.do(ctx, tx, dialect, work); err != nil {
+	if err := u.do(ctx, tx, dialect, work); err != nil {
 		return err
 	}
 	if err := tx.Commit(); err != nil {
@@ -89,30 +86,30 @@ func (p passage) inTx(ctx context.Context, db *sql.DB, dialect Dialect, work fun
 	return nil
 }
 
-func (p passage) do(ctx context.Context, tx *sql.Tx, dialect Dialect, work func(*sql.Tx) error) error {
-	statement, err := insertStatement(dialect, p.Table)
+func (u use) do(ctx context.Context, tx *sql.Tx, dialect Dialect, work func(*sql.Tx) error) error {
+	statement, err := insertStatement(dialect, u.Table)
 	if err != nil {
 		return err
 	}
 	neverDone := false
-	if p.undoes != "" {
-		if neverDone, err = p.mark(ctx, tx, statement, p.undoes); err != nil {
+	if u.undoes != "" {
+		if neverDone, err = u.mark(ctx, tx, statement, u.undoes); err != nil {
 			return err
 		}
 	}
-	first, err := p.mark(ctx, tx, statement, p.Op)
+	first, err := u.mark(ctx, tx, statement, u.Op)
 	if err != nil || neverDone || !first {
 		return err
 	}
 	return work(tx)
 }
 
-// mark inserts the row of an op and reports whether it was not there.
-func (p passage) mark(ctx context.Context, tx *sql.Tx, statement, op string) (bool, error) {
-	reason := p.Op // whose call it was
-	result, err := tx.ExecContext(ctx, statement, p.TransType, p.GID, p.BranchID, op, p.id, reason)
+// mark inserts the row of an op, and reports whether it was new.
+func (u use) mark(ctx context.Context, tx *sql.Tx, statement, op string) (bool, error) {
+	reason := u.Op // whose call it was
+	result, err := tx.ExecContext(ctx, statement, u.TransType, u.GID, u.BranchID, op, u.id, reason)
 	if err != nil {
-		return false, fmt.Errorf("mark %s of branch %s of %s: %w", op, p.BranchID, p.GID, err)
+		return false, fmt.Errorf("mark %s of branch %s of %s: %w", op, u.BranchID, u.GID, err)
 	}
 	rows, err := result.RowsAffected()
 	return rows > 0, err
@@ -140,19 +137,19 @@ func unknownDialect(dialect Dialect) error {
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$`)
 
-// tableName checks what becomes part of a statement.
+// tableName checks a name that becomes part of a statement.
 func tableName(table string) (string, error) {
 	if table == "" {
 		return DefaultTable, nil
 	}
 	if !identifier.MatchString(table) {
-		return "", fmt.Errorf("barrier: %q is no name of a table", table)
+		return "", fmt.Errorf("barrier: %q is not a valid table name", table)
 	}
 	return table, nil
 }
 
-// rolledBackByServer reports whether the server ended the transaction for the
-// sake of another, so that it may be tried again.
+// rolledBackByServer reports whether the server rolled the transaction back in favour of
+// another, so that it may be retried.
 func rolledBackByServer(err error) bool {
 	const (
 		mysqlDeadlock         = 1213

@@ -162,8 +162,8 @@ func TestCall_RefusesWhatIsNoTableOrDialect(t *testing.T) {
 		for _, table := range []string{"x; DROP TABLE account", "a.b.c", "`x`", "1x", "x--"} {
 			b := action(a.gid())
 			b.Table = table
-			require.ErrorContains(t, a.add(t.Context(), b, 1), "is no name of a table")
-			require.ErrorContains(t, barrier.CreateTable(t.Context(), a.db, a.dialect, table), "is no name of a table")
+			require.ErrorContains(t, a.add(t.Context(), b, 1), "is not a valid table name")
+			require.ErrorContains(t, barrier.CreateTable(t.Context(), a.db, a.dialect, table), "is not a valid table name")
 		}
 		require.ErrorContains(t, barrier.CreateTable(t.Context(), a.db, 0, "x"), "unknown SQL dialect 0")
 		require.ErrorContains(t, action(a.gid()).Call(t.Context(), a.db, 3, a.adding(t.Context(), 1)), "unknown SQL dialect 3")

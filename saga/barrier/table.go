@@ -7,13 +7,12 @@ import (
 	"strings"
 )
 
-// CreateTable makes the table of the barriers, with its database (MySQL) or
-// schema (PostgreSQL), where there is none. It needs the right to do so. What is
-// there stays as it is. An empty table means DefaultTable. On PostgreSQL a schema
-// has room for one.
+// CreateTable creates the table of the barriers, and its database (MySQL) or schema
+// (PostgreSQL), unless they exist. The user needs the right to create them. An empty table
+// means DefaultTable. On PostgreSQL a schema can hold only one.
 //
-// A table that was made for dtm may compare without regard to case, and two gids
-// that differ in nothing else are one to it; this one compares exactly.
+// A table made for dtm may ignore case, so that gids that differ only in case are equal. This
+// one compares exactly.
 func CreateTable(ctx context.Context, db *sql.DB, dialect Dialect, table string) error {
 	table, err := tableName(table)
 	if err != nil {
@@ -28,7 +27,7 @@ func CreateTable(ctx context.Context, db *sql.DB, dialect Dialect, table string)
 		}
 		statements = append(statements, fmt.Sprintf(mysqlTable, table))
 	case Postgres:
-		// Without the lock, one of two who do this at once would be refused.
+		// Without the lock, one of two concurrent calls would fail.
 		statements = append(statements, "SELECT pg_advisory_xact_lock(hashtext('"+table+"'))")
 		if hasParent {
 			statements = append(statements, "CREATE SCHEMA IF NOT EXISTS "+parent)
@@ -75,8 +74,7 @@ CREATE TABLE IF NOT EXISTS %s (
 	CONSTRAINT uniq_barrier UNIQUE (gid, branch_id, op, barrier_id)
 )`
 
-// execAll executes the statements in one transaction; on MySQL each is one by
-// itself.
+// execAll executes the statements in one transaction. On MySQL each commits by itself.
 func execAll(ctx context.Context, db *sql.DB, statements []string) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {

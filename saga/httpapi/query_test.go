@@ -107,7 +107,7 @@ func TestResetCronTime_TakesUpAllThatWait(t *testing.T) {
 		gid := func(i int) string { return fmt.Sprintf("waits-%d", i) }
 		for i := range sagas {
 			body := at.sagaOf(gid(i), m{"retry_interval": 3600}, [2]string{"/ongoing", ""})
-			if i%2 == 1 { // refused, and its compensation is held up
+			if i%2 == 1 { // refused, and its compensation waits
 				body = at.sagaOf(gid(i), m{"retry_interval": 3600}, [2]string{"/refuse", "/ongoing"})
 			}
 			require.Equal(t, http.StatusOK, at.submit(body).status)
@@ -130,7 +130,7 @@ func TestResetCronTime_TakesUpAllThatWait(t *testing.T) {
 	})
 }
 
-// Without parameters it moves what a branch that fails has put off by default.
+// Without parameters it retries every saga that a failing branch defers by default.
 func TestResetCronTime_ByDefault_TakesUpAllThatWait(t *testing.T) {
 	t.Parallel()
 	const sagas = 20

@@ -54,7 +54,7 @@ func start(t testing.TB, s store.Store, token string) *site {
 	attempts := NewAttempts()
 	cfg := saga.DefaultConfig()
 	cfg.PollInterval = 10 * time.Millisecond
-	cfg.RetryInterval = time.Hour // what is put off stays so, until somebody asks
+	cfg.RetryInterval = time.Hour // deferred sagas stay so until a retry
 	cfg.MaxRetryInterval = time.Hour
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	cfg.Observe = attempts.Observe
@@ -102,7 +102,7 @@ func (at *site) run(s *saga.Saga) {
 	require.NoError(at.t, err)
 }
 
-// putOff submits a saga and waits until it is put off.
+// putOff submits a saga and waits until it is deferred.
 func (at *site) putOff(s *saga.Saga) {
 	at.t.Helper()
 	require.NoError(at.t, at.coordinator.Submit(at.t.Context(), s))

@@ -134,7 +134,7 @@ func TestServer_RefusesNamesThatLeadIntoTheInnerNetwork(t *testing.T) {
 	require.EqualValues(t, 1, called.Load())
 }
 
-// heldUp waits until a saga is put off, and says why it was.
+// heldUp waits until a saga is deferred, and returns the reason.
 func (at *site) heldUp(gid string) string {
 	at.t.Helper()
 	var why string
