@@ -34,8 +34,8 @@ func TestFromQuery_NamesWhatIsWrong(t *testing.T) {
 		`gid "\xff"`:                              func(q url.Values) { q.Set("gid", "\xff") },
 		`gid "a\x00"`:                             func(q url.Values) { q.Set("gid", "a\x00") },
 		`branch_id "1;2"`:                         func(q url.Values) { q.Set("branch_id", "1;2") },
-		`op "Action" is unknown`:                     func(q url.Values) { q.Set("op", "Action") },
-		`op "msg" is unknown`:                        func(q url.Values) { q.Set("op", "msg") },
+		`op "Action" is unknown`:                  func(q url.Values) { q.Set("op", "Action") },
+		`op "msg" is unknown`:                     func(q url.Values) { q.Set("op", "msg") },
 		"op is given 0 times, must be once":       func(q url.Values) { q.Del("op") },
 		"op has 46 bytes, at most 45 are allowed": func(q url.Values) { q.Set("op", strings.Repeat("o", 46)) },
 	} {
