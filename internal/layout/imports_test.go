@@ -28,7 +28,7 @@ var rules = []struct {
 	{"store/groupcommit", []string{"store"}, "batching knows no engine"},
 	{"store/redisstore", []string{"store", "lua", "internal/tlsfiles"}, "a backend knows the contract"},
 	{"store/pebblestore", []string{"store", "internal/filesystem"}, "a backend knows the contract"},
-	{"store/sqlstore", []string{"store", "store/sqlstore/sqlconn"}, "a backend knows the contract"},
+	{"store/sqlstore", []string{"store", "store/sqlstore/sqlconn", "internal/outage"}, "a backend knows the contract"},
 	{"store/sqlstore/sqlconn", []string{"internal/tlsfiles"}, "connections know nothing of sagas"},
 	{"store/open", []string{"store", "store/", "internal/secret"}, "the one package that knows all backends"},
 	{"lua", nil, "scripts are text"},
@@ -66,7 +66,7 @@ var rules = []struct {
 	{"bench/internal/capacity", []string{"bench/internal/limit", "bench/internal/result", "bench/internal/validity", "bench/internal/stats", "internal/format"}, "it decides what to measure next; others send the load"},
 	{"bench/internal/compare", []string{"bench/internal/result", "bench/internal/stats", "internal/document", "internal/format"}, "it works on results, and runs nothing"},
 	{"bench/internal/plan", []string{"bench/internal/report", "bench/internal/result", "bench/internal/stats", "bench/internal/usl", "internal/document", "internal/format", "store"}, "it works on results, and runs nothing"},
-	{"bench/internal/", []string{"store", "store/open", "saga", "saga/branch", "saga/httpapi", "saga/metrics", "saga/webui", "lua", "deploy/lab", "internal/document", "internal/format", "internal/filesystem", "internal/fill", "internal/peer", "internal/secret", "internal/tlsfiles", "bench/internal/", "store/groupcommit"}, "only the command line reads the configuration"},
+	{"bench/internal/", []string{"store", "store/open", "saga", "saga/branch", "saga/httpapi", "saga/metrics", "saga/webui", "lua", "deploy/lab", "internal/document", "internal/format", "internal/filesystem", "internal/outage", "internal/fill", "internal/peer", "internal/secret", "internal/tlsfiles", "bench/internal/", "store/groupcommit"}, "only the command line reads the configuration"},
 	{"bench", []string{"bench/internal/cli"}, "main hands its arguments on"},
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"sagabench/internal/outage"
 	"sagabench/store"
 )
 
@@ -22,7 +23,7 @@ func (s *Store) startSweeping() {
 	s.sweeping.Go(func() {
 		ticker := time.NewTicker(sweepEvery)
 		defer ticker.Stop()
-		failing := false
+		log := outage.Log{Logger: s.cfg.Log, Failed: "dropping sagas past their retention failed; trying again", Recovered: "sagas past their retention are dropped again"}
 		for {
 			select {
 			case <-ctx.Done():
@@ -30,15 +31,9 @@ func (s *Store) startSweeping() {
 			case <-ticker.C:
 			}
 			// An error costs no more than a second: whatever is left is seen as gone.
-			err := s.sweep(ctx)
-			switch {
-			case ctx.Err() != nil:
-			case err != nil && !failing: // once, not every second
-				s.cfg.Log.Warn("dropping sagas past their retention failed; trying again", "store", s.address, "error", err)
-			case err == nil && failing:
-				s.cfg.Log.Info("sagas past their retention are dropped again", "store", s.address)
+			if err := s.sweep(ctx); ctx.Err() == nil {
+				log.Report(err, "store", s.address)
 			}
-			failing = err != nil
 		}
 	})
 }

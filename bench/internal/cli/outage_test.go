@@ -40,7 +40,7 @@ func TestCoordinator_LogsAnOutageOnce(t *testing.T) {
 			}
 			require.NoError(t, server.Restart(t.Context()))
 			require.Eventually(t, ready(http.StatusOK), 20*time.Second, 20*time.Millisecond)
-			for _, again := range []string{"the store answers again", "due sagas are found again"} {
+			for _, again := range []string{"the store answers again", "due sagas are claimed again"} {
 				require.Eventually(t, func() bool { return strings.Contains(s.err.String(), again) }, 20*time.Second, 20*time.Millisecond, again)
 			}
 			s.stop()

@@ -19,6 +19,7 @@ import (
 
 	"sagabench/deploy/lab"
 	"sagabench/deploy/lab/labtest"
+	"sagabench/internal/outage"
 	"sagabench/internal/testkit"
 	"sagabench/store"
 	"sagabench/store/memstore"
@@ -178,7 +179,7 @@ func (a *asked) Stats(context.Context) (store.Stats, error) {
 func TestStats_AsksTheStoreOnceASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stats{store: &asked{Store: memstore.New(0)}, log: slog.New(slog.DiscardHandler)}
+		s := &stats{store: &asked{Store: memstore.New(0)}, outage: outage.Log{Logger: slog.New(slog.DiscardHandler)}}
 		for second := range int64(3) {
 			for range 100 {
 				got, err := s.get()
@@ -190,7 +191,7 @@ func TestStats_AsksTheStoreOnceASecond(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		away := &asked{Store: memstore.New(0), err: errors.New("away")}
-		s := &stats{store: away, log: slog.New(slog.DiscardHandler)}
+		s := &stats{store: away, outage: outage.Log{Logger: slog.New(slog.DiscardHandler)}}
 		for range 100 {
 			_, err := s.get()
 			require.ErrorIs(t, err, away.err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"sagabench/internal/outage"
 	"sagabench/saga"
 	"sagabench/saga/branch"
 	"sagabench/saga/httpapi"
@@ -85,7 +86,9 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	s.limited = newLimitedLog(s.log)
 	s.auth = newAuth(cfg, s.limited)
-	s.stats = &stats{store: deps.Store, log: s.log}
+	s.stats = &stats{store: deps.Store, outage: outage.Log{
+		Logger: s.log, Failed: "the store does not answer", Recovered: "the store answers again",
+	}}
 
 	allow := slices.Clip(cfg.BranchAllow)
 	if cfg.Bench {

@@ -2,10 +2,10 @@ package server
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"time"
 
+	"sagabench/internal/outage"
 	"sagabench/store"
 )
 
@@ -18,12 +18,12 @@ const (
 // their own.
 type stats struct {
 	store store.Store
-	log   *slog.Logger
 
-	mu    sync.Mutex
-	asked time.Time
-	last  store.Stats
-	err   error
+	mu     sync.Mutex
+	outage outage.Log
+	asked  time.Time
+	last   store.Stats
+	err    error
 }
 
 func (s *stats) get() (store.Stats, error) {
@@ -33,15 +33,9 @@ func (s *stats) get() (store.Stats, error) {
 		// Not the request's context: the result is for other requests too.
 		ctx, cancel := context.WithTimeout(context.Background(), statsTimeout)
 		defer cancel()
-		failed := s.err != nil
 		s.last, s.err = s.store.Stats(ctx)
 		s.asked = time.Now()
-		switch {
-		case s.err != nil && !failed: // once per outage
-			s.log.Warn("the store does not answer", "error", s.err)
-		case s.err == nil && failed:
-			s.log.Info("the store answers again")
-		}
+		s.outage.Report(s.err)
 	}
 	return s.last, s.err
 }
