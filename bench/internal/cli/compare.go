@@ -14,6 +14,7 @@ import (
 
 	"sagabench/bench/internal/compare"
 	"sagabench/bench/internal/probe"
+	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
 	"sagabench/store/open"
 )
@@ -112,7 +113,7 @@ func (a *app) compare(cmd *cobra.Command, names []string, pairs int, gates []com
 	for _, run := range slices.Concat(sides[0].Runs, sides[1].Runs) {
 		checks = append(checks, run.Check)
 	}
-	s := compare.Result{Envelope: sides[0].Runs[0].Envelope, Compare: c}
+	s := compare.Result{Envelope: sides[0].Runs[0].Envelope, Compare: c, Gates: []compare.GateResult{}}
 	s.Kind, s.Check, s.Validity = result.KindCompare, result.SumChecks(checks), validity
 	s.Run.ID, s.Run.Started, s.Run.Command, s.Run.DurationS = result.RunID(began, "compare"), began, a.compareCommandLine(names), time.Since(began).Seconds()
 	s.Run.Commit = probe.Commit(context.WithoutCancel(ctx))
@@ -122,7 +123,7 @@ func (a *app) compare(cmd *cobra.Command, names []string, pairs int, gates []com
 		broken = broken || result.Outcome == compare.Broken
 		s.Gates = append(s.Gates, result)
 	}
-	d := c.Document(validity, s.Gates, s.Run.Command)
+	d := report.Comparison(s)
 	if dir != "" {
 		if err := write(dir, s, d); err != nil {
 			return err

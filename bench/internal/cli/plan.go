@@ -14,6 +14,7 @@ import (
 
 	"sagabench/bench/internal/plan"
 	"sagabench/bench/internal/probe"
+	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
 )
 
@@ -26,10 +27,11 @@ func (a *app) planCommand() *cobra.Command {
 		Short: "How many machines a rate takes, by what was measured",
 		Long: `How many machines a rate takes, by what was measured: app hosts and store nodes,
 memory, disk and network, and what breaks first when one is lost. Each line names the
-measurement that it rests on. The results are those of bench capacity, or of bench run
-and load with a rate; all on the same kind of machine and store. They are of as many app
-hosts, or, six and more, of three and more numbers of them: then the Universal
-Scalability Law of those gives the number of hosts.`,
+measurement that it is based on.
+
+Use results of bench capacity, or of bench run and load with a rate, all on the same
+kind of machine and store. If they are of several numbers of app hosts, the plan takes
+those of the fewest that carried the peak.`,
 		Example: `  bench plan --rate 20000/s --peak 2x --p99 20ms --retention 24h --from sagabench-results/*-redis`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if demand.RatePerS, err = parseRate(rate); err != nil || demand.RatePerS == 0 || math.IsInf(demand.RatePerS, 0) {
@@ -97,7 +99,7 @@ func (a *app) plan(ctx context.Context, d plan.Demand, dirs []string) error {
 	s.Kind, s.Check, s.Validity = result.KindPlan, result.SumChecks(checks), validity
 	s.Run.ID, s.Run.Started, s.Run.Command, s.Run.DurationS = result.RunID(began, "plan"), began, a.command(), time.Since(began).Seconds()
 	s.Run.Commit = probe.Commit(ctx)
-	doc := p.Document(validity, s.Run.Command)
+	doc := report.Plan(s)
 	if a.out != "" {
 		if err := makeOut(a.out); err != nil {
 			return err

@@ -36,9 +36,9 @@ const (
 	mainError   = 0.0125
 	othersError = 0.01
 
-	// named is the least effect that is called a difference. Less than that comes with
+	// Named is the least effect that is called a difference. Less than that comes with
 	// where the linker puts a function, or how full a disk is.
-	named = 0.01
+	Named = 0.01
 )
 
 // ErrNothing is of a comparison with a side that was not run.
@@ -81,6 +81,8 @@ type Subject struct {
 // run of both, or has no ratio.
 type Metric struct {
 	Metric  string    `json:"metric"`
+	Name    string    `json:"-"` // for people
+	Unit    string    `json:"-"`
 	A       *float64  `json:"a"` // median
 	B       *float64  `json:"b"`
 	ARuns   []float64 `json:"a_runs"` // in order
@@ -208,10 +210,10 @@ func (m *Metric) judge(d metric, c Comparison) {
 		m.Verdict = noRatio
 	case r.Low == nil || c.Pairs < MinPairs:
 		m.Verdict = tooFew
-	case *r.Low <= 1 && *r.High >= 1, math.Abs(r.Value-1) < named:
+	case *r.Low <= 1 && *r.High >= 1, math.Abs(r.Value-1) < Named:
 		m.Verdict = NoDifference
 	default:
-		m.Verdict = c.B.Name + " " + change(*m.Effect)
+		m.Verdict = c.B.Name + " " + Change(*m.Effect)
 		if len(c.NotRanked) == 0 {
 			m.Better = &c.A.Name
 			if d.higherIsBetter == (r.Value > 1) {

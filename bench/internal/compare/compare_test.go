@@ -122,7 +122,7 @@ func TestMake_SaysWhatKeepsTheSidesFromBeingRanked(t *testing.T) {
 			for _, m := range c.Metrics {
 				require.Nil(t, m.Better)
 			}
-			d := c.Document(v, nil, "bench compare a b")
+			d := shown(c, v, nil, "bench compare a b")
 			require.NoError(t, d.Check())
 			require.Equal(t, "Not ranked: "+test.want, d.Headline)
 			require.Equal(t, test.valid, d.Verdict == "")
@@ -178,7 +178,7 @@ func TestMake_LeavesOutWhatWasNotMeasured(t *testing.T) {
 	require.Nil(t, metric(t, c, "p999_ms").A)
 	require.Contains(t, v.Warnings, "overloaded: 5 of the runs; their latencies are no service level and are not compared")
 
-	require.NoError(t, c.Document(v, nil, "").Check())
+	require.NoError(t, shown(c, v, nil, "").Check())
 	_, err := json.Marshal(c)
 	require.NoError(t, err)
 }
@@ -240,13 +240,13 @@ func TestDocument_OpensWithTheAnswer(t *testing.T) {
 	t.Parallel()
 	a, b := sides(5, quiet())
 	c, v := compared(t, a, b)
-	require.Equal(t, "No difference shown between A and B in 14 metrics", c.Document(v, nil, "").Headline)
+	require.Equal(t, "No difference shown between A and B in 14 metrics", shown(c, v, nil, "").Headline)
 
 	for i := range b.Runs {
 		*b.Runs[i].CostPerSaga.AppCPUUS *= 1.5
 	}
 	c, v = compared(t, a, b)
-	d := c.Document(v, []compare.GateResult{{Gate: "app_cpu_us<=+5%", Outcome: compare.Broken}}, "bench compare a b")
+	d := shown(c, v, []compare.GateResult{{Gate: "app_cpu_us<=+5%", Outcome: compare.Broken}}, "bench compare a b")
 	require.NoError(t, d.Check())
 	require.Regexp(t, `^B against A: app CPU per saga higher by (49|50)\.[0-9]%; app CPU divided by load CPU higher by (49|50)\.[0-9]%$`, d.Headline)
 	require.Empty(t, d.Verdict)

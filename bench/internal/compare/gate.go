@@ -88,7 +88,7 @@ func (c Comparison) Judge(g Gate) GateResult {
 	m := c.Metrics[i]
 	switch {
 	case len(c.NotRanked) > 0:
-		result.Evidence = "not ranked: " + list(c.NotRanked)
+		result.Evidence = "not ranked: " + List(c.NotRanked)
 		return result
 	case m.Ratio == nil || m.Ratio.Low == nil:
 		result.Evidence = m.Verdict

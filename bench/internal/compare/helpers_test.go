@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/compare"
+	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
+	"sagabench/internal/document"
 )
 
 var began = time.Date(2026, 11, 21, 8, 35, 42, 0, time.UTC)
@@ -85,4 +87,9 @@ func metric(t *testing.T, c compare.Comparison, key string) compare.Metric {
 	}
 	require.Fail(t, "no such metric", key)
 	return compare.Metric{}
+}
+
+// shown is the comparison as bench compare shows it.
+func shown(c compare.Comparison, v result.Validity, gates []compare.GateResult, command string) document.Document {
+	return report.Comparison(compare.Result{Envelope: result.Envelope{Run: result.Run{Command: command}, Validity: v}, Compare: c, Gates: gates})
 }

@@ -119,7 +119,7 @@ func (j *judgement) drift(m metric, d stats.Interval) {
 		return
 	}
 	j.warn("drift: %s was %s at the end of the runs than at the beginning, on both sides; it is taken out of the ratio",
-		m.name, change(100*(d.Value-1)))
+		m.name, Change(100*(d.Value-1)))
 }
 
 func (j *judgement) validity() result.Validity {
@@ -131,15 +131,16 @@ func (j *judgement) validity() result.Validity {
 }
 
 // change writes an effect in percent: "lower by 8.10%".
-func change(percent float64) string {
+// Change writes a change in percent: "higher by 5.00%".
+func Change(percent float64) string {
 	if percent < 0 {
 		return "lower by " + format.Number(-percent) + "%"
 	}
 	return "higher by " + format.Number(percent) + "%"
 }
 
-// list writes at most three items and how many more there are.
-func list(items []string) string {
+// List writes at most three items and how many more there are.
+func List(items []string) string {
 	const shown = 3
 	if len(items) > shown {
 		items = append(slices.Clone(items[:shown]), fmt.Sprintf("%d more", len(items)-shown))

@@ -69,7 +69,7 @@ func latency(of func(result.Latency) *float64) func(result.Summary) *float64 {
 
 // values are the runs' and their medians.
 func (d metric) values(a, b Side) Metric {
-	m := Metric{Metric: d.key, ARuns: d.runs(a), BRuns: d.runs(b)}
+	m := Metric{Metric: d.key, Name: d.name, Unit: d.unit, ARuns: d.runs(a), BRuns: d.runs(b)}
 	median := func(s Side, xs []float64) *float64 {
 		if len(xs) < len(s.Runs) {
 			return nil

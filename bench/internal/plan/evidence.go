@@ -201,9 +201,10 @@ func (e evidence) oneCore() bool {
 }
 
 // embedded reports whether the store is a part of the app's process.
-func (e evidence) embedded() bool { return e.store.Driver == embedded }
+func (e evidence) embedded() bool { return e.store.Driver == Embedded }
 
-const embedded = "pebble"
+// Embedded is the driver of the store that is a part of the app's process.
+const Embedded = "pebble"
 
 func (e evidence) lowest() float64  { return e.rates[0].rate }
 func (e evidence) highest() float64 { return e.rates[len(e.rates)-1].rate }

@@ -1,11 +1,8 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"strings"
-	"time"
 
 	"sagabench/bench/internal/result"
 	"sagabench/internal/format"
@@ -31,7 +28,7 @@ func (s sizing) held(each float64) []Line {
 		return []Line{unfinished, finished}
 	}
 	finished.Value, finished.Low, finished.High = kept.times(s.d.RatePerS * s.d.Retention.Seconds())
-	finished.Caveat = fmt.Sprintf("of %s at the average rate; in memory for Redis, otherwise on disk", words(s.d.Retention))
+	finished.Caveat = fmt.Sprintf("of %s at the average rate; in memory for Redis, otherwise on disk", format.Duration(s.d.Retention))
 	return []Line{unfinished, finished}
 }
 
@@ -39,18 +36,6 @@ const (
 	heldUnfinished = "held by unfinished sagas"
 	heldFinished   = "held by finished sagas"
 )
-
-// words is a length of time without the units that are 0.
-func words(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
 
 // memoryEach is what a node has to have that keeps all its sagas in memory.
 func (s sizing) memoryEach(nodes group, held []Line) []Line {
@@ -136,7 +121,7 @@ func (s sizing) hostLost(g group) loss {
 		return l
 	}
 	left := float64(*g.n - 1)
-	percent := 100 / cmp.Or(g.less, g.full*left/float64(*g.n))
+	percent := 100 * float64(*g.n) / (g.full * left)
 	l.line.Value, l.line.Extrapolated = &percent, g.lines[0].Extrapolated
 	if s.e.embedded() {
 		l.line.Caveat = "the lost host's sagas wait on its disk until it is back"

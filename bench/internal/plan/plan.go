@@ -17,10 +17,9 @@
 //   - Results of unlike things are refused. With a result that is not valid the plan is
 //     not; a step of a search that is not valid is left out.
 //
-// Results of three and more numbers of app hosts give the number of them by the law that
-// is fitted to those (package usl), and no number beyond the measured ones. Else, that
-// several hosts or masters carry as many times the load of one is an assumption here,
-// and said where it is made. Making the measurements, and checking the plan by
+// That several hosts or masters carry as many times the load of one is an assumption, and
+// stated where it is made. Of results of several numbers of app hosts, those of the fewest
+// that carried the peak are used. Making the measurements, and checking the plan by
 // measuring the rate that [Predict] was asked for, is left to others.
 package plan
 
@@ -65,7 +64,6 @@ type Plan struct {
 	Broken *float64 `json:"broken_per_s"` // the next that was measured, which did not; null: there is none
 	Usable *float64 `json:"usable"`       // how busy a processor may be, a share; null: not known
 
-	Law    *Law   `json:"law"` // over app hosts; null: results of one number of them
 	Lines  []Line `json:"lines"`
 	Breaks string `json:"breaks_first"` // when one app host or one store node is lost
 }
@@ -97,7 +95,7 @@ func Make(d Demand, results []result.Result) (Plan, result.Validity, error) {
 	p := Plan{
 		RatePerS: d.RatePerS, PeakPerS: s.peak, SLO: d.SLO, RetentionS: d.Retention.Seconds(),
 		From: ids, Store: s.e.store,
-		Kept: s.edge.kept.rate, Usable: s.edge.usable, Law: s.law,
+		Kept: s.edge.kept.rate, Usable: s.edge.usable,
 	}
 	if s.edge.broken != nil {
 		p.Broken = &s.edge.broken.rate
@@ -120,22 +118,29 @@ func Make(d Demand, results []result.Result) (Plan, result.Validity, error) {
 	return p, judge(results, warnings), nil
 }
 
-// size puts the demand beside what the results have measured, whose ids it returns: all
-// of them, or of several numbers of app hosts those of the one that the plan rests on.
+// size puts the demand beside what the results have measured. Of results of several
+// numbers of app hosts it takes those of the fewest that carried the peak and kept the
+// promise, or of the most. It returns the ids of the results it takes.
 func size(d Demand, results []result.Result) (s sizing, ids []string, err error) {
-	s = sizing{d: d, peak: d.RatePerS * d.Peak}
-	if s.e, err = gather(results); err != nil {
+	if _, err := gather(results); err != nil {
 		return s, nil, err
 	}
-	ids = s.e.ids
-	if s.law, err = lawOf(results, d.SLO); err != nil {
-		return s, nil, err
+	var numbers []int
+	for _, r := range results {
+		numbers = append(numbers, appHosts(r.Envelope().Run))
 	}
-	if s.law != nil {
-		if s.e, err = gather(s.law.nearest(results, s.peak)); err != nil {
-			return s, nil, err
+	slices.Sort(numbers)
+	tooFew := 0
+	for _, n := range slices.Compact(numbers) {
+		s = sizing{d: d, peak: d.RatePerS * d.Peak}
+		if s.e, err = gather(slices.DeleteFunc(slices.Clone(results), func(r result.Result) bool { return appHosts(r.Envelope().Run) != n })); err != nil {
+			continue
 		}
+		if s.edge, err = s.e.edge(d.SLO); err == nil && s.edge.kept.rate >= s.peak {
+			break
+		}
+		tooFew = n
 	}
-	s.edge, err = s.e.edge(d.SLO)
-	return s, ids, err
+	s.least = tooFew + 1
+	return s, s.e.ids, err
 }

@@ -11,11 +11,11 @@ import (
 
 // sizing is the demand with what it is sized by.
 type sizing struct {
-	d    Demand
-	e    evidence
-	edge edge
-	peak float64 // sagas per second
-	law  *Law    // over app hosts; nil: results of one number of them
+	d     Demand
+	e     evidence
+	edge  edge
+	peak  float64 // sagas per second
+	least int     // app hosts: one fewer was measured, and did not carry the peak
 }
 
 // group is machines of one kind.
@@ -24,7 +24,6 @@ type group struct {
 	n     *int
 	each  float64 // sagas per second, at the peak, of as many of them as were measured together
 	full  float64 // what of the peak they could carry, as a multiple of it; 0: not known
-	less  float64 // the same of one less; 0: in proportion
 	lines []Line
 }
 
@@ -33,13 +32,10 @@ const perCore = 1e6
 
 // hosts are those of the app.
 func (s sizing) hosts() group {
-	switch {
-	case s.law != nil:
-		return s.lawHosts()
-	case s.e.embedded():
+	if s.e.embedded() {
 		return s.embeddedHosts()
 	}
-	g := s.machines("app hosts", fmt.Sprintf("hosts of %d cores", s.e.cores), "app CPU per saga", appCPU, s.e.hosts, float64(s.e.cores), 2)
+	g := s.machines("app hosts", fmt.Sprintf("hosts of %d cores", s.e.cores), "app CPU per saga", appCPU, s.e.hosts, float64(s.e.cores), max(2, s.least), s.least)
 	if !s.e.shared {
 		g.lines[0].Caveat = join(g.lines[0].Caveat, "a host is taken to have the cores of the load generator's machine")
 	}
@@ -84,7 +80,7 @@ func (s sizing) nodes() group {
 	}
 	if s.e.oneCore() {
 		const cluster = 3 // a Redis Cluster has no fewer masters: most of them decide who replaces one
-		return s.machines("store nodes", "masters, one core each", "store CPU per saga", storeCPU, 1, 1, cluster)
+		return s.machines("store nodes", "masters, one core each", "store CPU per saga", storeCPU, 1, 1, cluster, 1)
 	}
 	return s.primary()
 }
@@ -118,9 +114,9 @@ func (s sizing) primary() group {
 const unknownUse = "how busy it may be is not known: no processor was measured whose use shows it"
 
 // machines are as many as keep a processor of each no busier than one was measured to
-// be while it kept the promise; if one is not enough, no fewer than several. So many
-// had the measured rates together.
-func (s sizing) machines(what, unit, name string, cost func(result.Step) *float64, together int, cores float64, several int) group {
+// be while it kept the promise; if one is not enough, no fewer than several, and never
+// fewer than least. The measured rates are those of so many together.
+func (s sizing) machines(what, unit, name string, cost func(result.Step) *float64, together int, cores float64, several, least int) group {
 	g := group{name: what, each: s.peak}
 	l := Line{What: what, Unit: unit}
 	f := s.e.at(s.peak, name, " µs", cost)
@@ -137,7 +133,7 @@ func (s sizing) machines(what, unit, name string, cost func(result.Step) *float6
 			if enough {
 				n = min(n, together)
 			}
-			if n > 1 {
+			if n = max(n, least); n > 1 {
 				return max(n, several)
 			}
 			return 1

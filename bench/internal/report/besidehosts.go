@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"sagabench/bench/internal/result"
-	"sagabench/bench/internal/usl"
 	"sagabench/internal/document"
 	"sagabench/internal/format"
 )
@@ -32,8 +31,8 @@ func throughput(r result.Result) (t onHosts, known bool) {
 	return t, t.n > 0 && t.rate > 0 && r.Edge() != nil
 }
 
-// scaling is the throughput over the number of app hosts, where several were measured
-// with the same sagas and store, with the law if they carry one.
+// scaling is the throughput over the number of app hosts, if several were measured with
+// the same sagas and store.
 func (b beside) scaling() *document.Part {
 	var all []onHosts // n rising, and of each n the highest rate first
 	for _, r := range b.results {
@@ -50,19 +49,14 @@ func (b beside) scaling() *document.Part {
 	if len(all) == 0 || all[0].n == all[len(all)-1].n {
 		return nil
 	}
-	var points []usl.Point
-	var measured []result.Step
+	table := document.Table{Corner: "app hosts", Columns: []string{"sagas/s", "p50, ms", "p99, ms", "added by each"}}
 	for _, t := range all {
-		points = append(points, usl.Point{N: float64(t.n), X: t.rate})
-		measured = append(measured, *t.of.Edge())
+		latency := t.of.Edge().LatencyMS
+		table.Rows = append(table.Rows, document.Row{Name: format.Count(t.n), Cells: []string{
+			format.Number(t.rate), format.Optional(latency.P50, format.Number), format.Optional(latency.P99, format.Number),
+		}})
 	}
-	fit, noFit := new(usl.Fit), ""
-	if f, err := usl.FitPoints(points, 1); err != nil {
-		fit, noFit = nil, err.Error()
-	} else {
-		*fit = f
-	}
-	part := LawPart("app hosts", "of app hosts", points, measured, fit, noFit)
+	part := &document.Part{Title: "Throughput over app hosts", Table: &table}
 	addGains(part, all)
 	return part
 }
@@ -82,7 +76,6 @@ func sameSystem(a, b result.Result) bool {
 // addGains says what each further host brought, by the highest rate of each number of
 // them, and what follows for the next.
 func addGains(part *document.Part, all []onHosts) {
-	part.Table.Columns = append(part.Table.Columns, "added by each")
 	var best []onHosts
 	for i, t := range all {
 		text := format.Unknown

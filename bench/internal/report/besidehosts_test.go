@@ -38,7 +38,6 @@ func TestSideBySide_SaysWhatAnotherAppHostAdds(t *testing.T) {
 	lower := onHostsOf(t, 3, 19_000)
 	got := besideText(t, three, one, lower, two)
 	require.Contains(t, got, "Throughput over app hosts")
-	require.Contains(t, got, "No law was fitted: of 4 measurements, 6 are needed.")
 	require.Regexp(t, `\n  1 +10,000 .* –\n`, got)
 	require.Regexp(t, `\n  2 +18,000 .* 8,000 \(7,382 to 8,618\)\n`, got) // √(540²+300²) either way
 	require.Regexp(t, `\n  3 +20,000 .* 2,000 \(1,193 to 2,807\)\n`, got) // √(600²+540²)

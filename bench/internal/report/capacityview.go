@@ -187,64 +187,54 @@ func (c search) limitPart() *document.Part {
 	return &document.Part{Title: "What limits it", Facts: f}
 }
 
-// scalingPart is throughput over in flight, with the law that was fitted to it.
+// scalingPart is throughput over in flight, with the law that was fitted to it. It is nil
+// without a measurement.
 func (c search) scalingPart() *document.Part {
-	var points []usl.Point
-	for _, m := range c.Scaling {
-		points = append(points, usl.Point{N: float64(m.Load.InFlight), X: m.Load.AchievedPerS})
-	}
-	return LawPart("in flight", "in flight", points, c.Scaling, c.Fit, c.NoFit)
-}
-
-// LawPart is throughput over a number of something, with the law that was fitted to
-// the points; point i is of measurement i. over is how "the number" goes on in a sentence.
-// It is nil without a point.
-func LawPart(of, over string, points []usl.Point, measured []result.Step, fit *usl.Fit, noFit string) *document.Part {
-	if len(points) == 0 {
+	if len(c.Scaling) == 0 {
 		return nil
 	}
 	dots := document.Series{Name: "measured", Dots: true}
-	table := document.Table{Corner: of, Columns: []string{"sagas/s", "fitted", "residual", "p50, ms", "p99, ms"}}
-	best := points[0]
-	for i, p := range points {
-		dots.Points = append(dots.Points, document.Point{X: p.N, Y: p.X})
-		if p.X > best.X {
-			best = p
+	table := document.Table{Corner: "in flight", Columns: []string{"sagas/s", "fitted", "residual", "p50, ms", "p99, ms"}}
+	best := c.Scaling[0].Load
+	for _, m := range c.Scaling {
+		n, rate := float64(m.Load.InFlight), m.Load.AchievedPerS
+		dots.Points = append(dots.Points, document.Point{X: n, Y: rate})
+		if rate > best.AchievedPerS {
+			best = m.Load
 		}
 		fitted, residual := format.Unknown, format.Unknown
-		if fit != nil && p.X > 0 {
-			if at, known := fit.At(p.N); known {
-				fitted, residual = format.Number(at.Value), format.Percent((p.X-at.Value)/p.X)
+		if c.Fit != nil && rate > 0 {
+			if at, known := c.Fit.At(n); known {
+				fitted, residual = format.Number(at.Value), format.Percent((rate-at.Value)/rate)
 			}
 		}
-		latency := measured[i].LatencyMS
 		table.Rows = append(table.Rows, document.Row{
-			Name:  format.Count(int64(p.N)),
-			Cells: []string{format.Number(p.X), fitted, residual, format.Optional(latency.P50, format.Number), format.Optional(latency.P99, format.Number)},
+			Name:  format.Count(m.Load.InFlight),
+			Cells: []string{format.Number(rate), fitted, residual, format.Optional(m.LatencyMS.P50, format.Number), format.Optional(m.LatencyMS.P99, format.Number)},
 		})
 	}
 	chart := document.Chart{
-		Summary: fmt.Sprintf("Throughput over the number %s: at most %s sagas/s, with %s.", over, format.Number(best.X), format.Count(int64(best.N))),
-		X:       document.Axis{Label: of, Scale: document.Log2}, Y: document.Axis{Label: "sagas/s"},
+		Summary: fmt.Sprintf("Throughput over the number in flight: at most %s sagas/s, with %s.", format.Number(best.AchievedPerS), format.Count(best.InFlight)),
+		X:       document.Axis{Label: "in flight", Scale: document.Log2}, Y: document.Axis{Label: "sagas/s"},
 		Series: []document.Series{dots},
 	}
-	part := &document.Part{Title: "Throughput over " + of, Chart: &chart, Table: &table}
-	if fit == nil {
-		part.Text = append(part.Text, "No law was fitted: "+cmp.Or(strings.TrimPrefix(noFit, usl.ErrNoFit.Error()+": "), "nobody asked for it")+".")
+	part := &document.Part{Title: "Throughput over in flight", Chart: &chart, Table: &table}
+	if c.Fit == nil {
+		part.Text = append(part.Text, "No law was fitted: "+cmp.Or(strings.TrimPrefix(c.NoFit, usl.ErrNoFit.Error()+": "), "nobody asked for it")+".")
 		return part
 	}
-	chart.Series = append(chart.Series, lawSeries(*fit))
+	chart.Series = append(chart.Series, lawSeries(*c.Fit))
 	var f facts
 	f.add("law", "X(n) = λn / (1 + σ(n-1) + κn(n-1)), the Universal Scalability Law")
 	for _, p := range []struct {
 		name, unit string
 		usl.Estimate
-	}{{"λ, one alone", "/s", fit.Lambda}, {"σ, contention", "", fit.Sigma}, {"κ, coherence", "", fit.Kappa}} {
+	}{{"λ, one alone", "/s", c.Fit.Lambda}, {"σ, contention", "", c.Fit.Sigma}, {"κ, coherence", "", c.Fit.Kappa}} {
 		f.add(p.name, fmt.Sprintf("%s%s (95%%: %s to %s)", format.Number(p.Value), p.unit, format.Number(p.Low), format.Number(p.High)))
 	}
-	f.add("R²", fmt.Sprintf("%.3f", fit.R2))
-	if n, x, known := fit.Peak(); known {
-		f.add("peak", fmt.Sprintf("%s sagas/s (95%%: %s to %s) with %s %s", format.Number(x.Value), format.Number(x.Low), format.Number(x.High), format.Number(n), of))
+	f.add("R²", fmt.Sprintf("%.3f", c.Fit.R2))
+	if n, x, known := c.Fit.Peak(); known {
+		f.add("peak", fmt.Sprintf("%s sagas/s (95%%: %s to %s) with %s in flight", format.Number(x.Value), format.Number(x.Low), format.Number(x.High), format.Number(n)))
 	}
 	part.Facts = f
 	return part
@@ -274,7 +264,7 @@ func (c search) predictedPart() *document.Part {
 		table.Rows = append(table.Rows, document.Row{Name: p.What, Cells: []string{format.Number(p.Expected), format.Number(p.Measured), p.Unit}})
 	}
 	return &document.Part{
-		Title: "The middle of the range, foretold",
+		Title: "A rate in the middle of the range, predicted",
 		Text:  []string{fmt.Sprintf("What follows from the other measurements for %s/s, as a plan has it, and what was measured.", format.Number(*c.Validation.Load.OfferedPerS))},
 		Table: &table,
 	}

@@ -1,22 +1,25 @@
-package compare
+package report
 
 import (
 	"fmt"
 	"strings"
 
-	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/compare"
 	"sagabench/internal/document"
 	"sagabench/internal/format"
 )
 
-// Document shows the comparison, with its validity and what became of its gates.
-// command is the line to type for the same again.
-func (c Comparison) Document(v result.Validity, gates []GateResult, command string) document.Document {
+// comparison renders the parts of a comparison.
+type comparison struct{ compare.Comparison }
+
+// Comparison lays out a comparison.
+func Comparison(s compare.Result) document.Document {
+	c, v, gates := comparison{s.Compare}, s.Validity, s.Gates
 	d := document.Document{
 		Title:    c.B.Name + " against " + c.A.Name,
 		Headline: c.headline(),
 		Lead:     c.lead(),
-		Command:  command,
+		Command:  s.Run.Command,
 		Verdict:  v.Verdict(),
 	}
 	if len(gates) > 0 {
@@ -39,50 +42,50 @@ func (c Comparison) Document(v result.Validity, gates []GateResult, command stri
 }
 
 // headline names what differs, or that nothing was shown to.
-func (c Comparison) headline() string {
+func (c comparison) headline() string {
 	if len(c.NotRanked) > 0 {
-		return "Not ranked: " + list(c.NotRanked)
+		return "Not ranked: " + compare.List(c.NotRanked)
 	}
 	var found []string
 	same := 0
-	for i, m := range c.Metrics {
+	for _, m := range c.Metrics {
 		switch {
 		case m.Better != nil:
-			found = append(found, metrics[i].name+" "+change(*m.Effect))
-		case m.Verdict == NoDifference:
+			found = append(found, m.Name+" "+compare.Change(*m.Effect))
+		case m.Verdict == compare.NoDifference:
 			same++
 		}
 	}
 	if len(found) == 0 {
 		return fmt.Sprintf("No difference shown between %s and %s in %d metrics", c.A.Name, c.B.Name, same)
 	}
-	return fmt.Sprintf("%s against %s: %s", c.B.Name, c.A.Name, list(found))
+	return fmt.Sprintf("%s against %s: %s", c.B.Name, c.A.Name, compare.List(found))
 }
 
-func (c Comparison) lead() []string {
-	if c.Pairs < MinPairs {
+func (c comparison) lead() []string {
+	if c.Pairs < compare.MinPairs {
 		return []string{fmt.Sprintf("%d of each were run: what differs may be chance.", c.Pairs)}
 	}
 	return []string{fmt.Sprintf(
 		"%d pairs, run in turns. If nothing differs, less than one comparison of twenty shows a difference all the same, in any of its metrics; what is less than %.0f%% is not called one.",
-		c.Pairs, 100*named)}
+		c.Pairs, 100*compare.Named)}
 }
 
-func (c Comparison) metricPart() document.Part {
+func (c comparison) metricPart() document.Part {
 	t := document.Table{
 		Corner:  "median",
 		Columns: []string{c.A.Name, c.B.Name, c.B.Name + " / " + c.A.Name, "from", "to", "verdict"},
 	}
-	for i, m := range c.Metrics {
+	for _, m := range c.Metrics {
 		if len(m.ARuns)+len(m.BRuns) == 0 {
 			continue
 		}
-		cells := []string{number(m.A), number(m.B), format.Unknown, format.Unknown, format.Unknown, m.verdict()}
+		cells := []string{format.Optional(m.A, format.Number), format.Optional(m.B, format.Number), format.Unknown, format.Unknown, format.Unknown, metricVerdict(m)}
 		if r := m.Ratio; r != nil {
-			cells[2], cells[3], cells[4] = ratio(&r.Value), ratio(r.Low), ratio(r.High)
+			cells[2], cells[3], cells[4] = format.Optional(&r.Value, format.Ratio), format.Optional(r.Low, format.Ratio), format.Optional(r.High, format.Ratio)
 		}
-		name := metrics[i].name
-		if unit := metrics[i].unit; unit != "" {
+		name := m.Name
+		if unit := m.Unit; unit != "" {
 			name += ", " + unit
 		}
 		t.Rows = append(t.Rows, document.Row{Name: name, Cells: cells})
@@ -90,32 +93,17 @@ func (c Comparison) metricPart() document.Part {
 	return document.Part{Title: "Metrics", Table: &t}
 }
 
-func (m Metric) verdict() string {
+func metricVerdict(m compare.Metric) string {
 	if m.Better == nil {
 		return m.Verdict
 	}
 	return m.Verdict + "; " + *m.Better + " is better"
 }
 
-func number(x *float64) string {
-	if x == nil {
-		return format.Unknown
-	}
-	return format.Number(*x)
-}
-
-// ratio has three decimals, so that 1 and what is next to it look alike.
-func ratio(x *float64) string {
-	if x == nil {
-		return format.Unknown
-	}
-	return fmt.Sprintf("%.3f", *x)
-}
-
 // chart is the first CPU per saga that both sides have, which is the figure to quote.
-func (c Comparison) chart() *document.Chart {
-	for i, m := range c.Metrics {
-		if metrics[i].unit != "µs" || m.A == nil || m.B == nil || c.Pairs < 2 {
+func (c comparison) chart() *document.Chart {
+	for _, m := range c.Metrics {
+		if m.Unit != "µs" || m.A == nil || m.B == nil || c.Pairs < 2 {
 			continue
 		}
 		dots := func(name string, xs []float64) document.Series {
@@ -127,16 +115,16 @@ func (c Comparison) chart() *document.Chart {
 		}
 		return &document.Chart{
 			Summary: fmt.Sprintf("%s of each run: the median is %s µs for %s and %s µs for %s.",
-				metrics[i].name, number(m.A), c.A.Name, number(m.B), c.B.Name),
+				m.Name, format.Optional(m.A, format.Number), c.A.Name, format.Optional(m.B, format.Number), c.B.Name),
 			X:      document.Axis{Label: "pair"},
-			Y:      document.Axis{Label: metrics[i].name + ", µs"},
+			Y:      document.Axis{Label: m.Name + ", µs"},
 			Series: []document.Series{dots(c.A.Name, m.ARuns), dots(c.B.Name, m.BRuns)},
 		}
 	}
 	return nil
 }
 
-func (c Comparison) differencePart() document.Part {
+func (c comparison) differencePart() document.Part {
 	p := document.Part{Title: "What else differs"}
 	if len(c.Differences) == 0 {
 		p.Text = []string{"Nothing that is known: settings, load, versions and machine are the same."}
@@ -149,7 +137,7 @@ func (c Comparison) differencePart() document.Part {
 	return p
 }
 
-func gatePart(gates []GateResult) document.Part {
+func gatePart(gates []compare.GateResult) document.Part {
 	t := document.Table{Columns: []string{"outcome", "evidence"}}
 	for _, g := range gates {
 		t.Rows = append(t.Rows, document.Row{Name: g.Gate, Cells: []string{string(g.Outcome), g.Evidence}})

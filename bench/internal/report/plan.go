@@ -1,4 +1,4 @@
-package plan
+package report
 
 import (
 	"fmt"
@@ -6,21 +6,20 @@ import (
 	"slices"
 	"strings"
 
-	"sagabench/bench/internal/report"
-	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/plan"
 	"sagabench/internal/document"
 	"sagabench/internal/format"
 )
 
-// Document shows the plan, with its validity. command is the line to type for the same
-// again.
-func (p Plan) Document(v result.Validity, command string) document.Document {
+// Plan lays out a plan.
+func Plan(s plan.Result) document.Document {
+	p, v := s.Plan, s.Validity
 	d := document.Document{
 		Title:    "Plan",
 		Verdict:  v.Verdict(),
-		Headline: p.headline(),
-		Lead:     append(p.extrapolated(), "What breaks first when one machine is lost: "+p.Breaks+"."),
-		Command:  command,
+		Headline: planHeadline(p),
+		Lead:     append(planLead(p), "What breaks first when one machine is lost: "+p.Breaks+"."),
+		Command:  s.Run.Command,
 	}
 	table := document.Table{Columns: []string{"value", "from", "to", "unit", ""}}
 	var basis []document.Fact
@@ -30,7 +29,7 @@ func (p Plan) Document(v result.Validity, command string) document.Document {
 			flag = "extrapolated"
 		}
 		table.Rows = append(table.Rows, document.Row{
-			Name: l.What, Cells: append(l.cells(), flag),
+			Name: l.What, Cells: append(planCells(l), flag),
 		})
 		basis = append(basis, document.Fact{Name: l.What, Value: l.Basis})
 		if l.Caveat != "" {
@@ -44,17 +43,14 @@ func (p Plan) Document(v result.Validity, command string) document.Document {
 	if len(v.Warnings) > 0 {
 		d.Parts = append(d.Parts, document.Part{Title: "Warnings", List: v.Warnings})
 	}
-	if l := p.Law; l != nil {
-		d.Parts = append(d.Parts, *report.LawPart("app hosts", "of app hosts", l.Points, l.measured, &l.Fit, ""))
-	}
 	d.Parts = append(d.Parts,
-		document.Part{Title: "What it rests on", Facts: basis},
+		document.Part{Title: "Based on", Facts: basis},
 		document.Part{Title: "Results", List: p.From})
 	return d
 }
 
-// cells are the value, its interval and the unit, bytes in the multiple that suits.
-func (l Line) cells() []string {
+// planCells are the value, its interval and the unit, bytes in the multiple that suits.
+func planCells(l plan.Line) []string {
 	factor, unit := 1.0, l.Unit
 	if rest, bytes := strings.CutPrefix(l.Unit, "bytes"); bytes && l.Value != nil {
 		for _, prefix := range []string{"k", "M", "G", "T", "P"} {
@@ -70,27 +66,27 @@ func (l Line) cells() []string {
 			scaled := *x / factor
 			x = &scaled
 		}
-		cells = append(cells, number(x))
+		cells = append(cells, planNumber(x))
 	}
 	return append(cells, unit)
 }
 
-// headline is how many machines it takes, and for what.
-func (p Plan) headline() string {
+// planHeadline is how many machines it takes, and for what.
+func planHeadline(p plan.Plan) string {
 	what := func(one string) string {
-		i := slices.IndexFunc(p.Lines, func(l Line) bool { return l.What == one+"s" })
+		i := slices.IndexFunc(p.Lines, func(l plan.Line) bool { return l.What == one+"s" })
 		n := p.Lines[i].Value
 		if n != nil && *n == 1 {
 			return "1 " + one
 		}
-		return number(n) + " " + one + "s"
+		return planNumber(n) + " " + one + "s"
 	}
 	machines := what("app host")
 	switch p.Store.Driver {
 	case "":
 		machines += " on an unknown store"
-	case embedded:
-		machines += ", each with its own store (" + embedded + ")"
+	case plan.Embedded:
+		machines += ", each with its own store (" + plan.Embedded + ")"
 	default:
 		machines += " and " + what("store node") + " (" + p.Store.Driver + ")"
 	}
@@ -105,8 +101,8 @@ func (p Plan) headline() string {
 	return fmt.Sprintf("%s for %s, with %s", machines, rate, strings.Join(promise, ", "))
 }
 
-// extrapolated says with the headline that its numbers of machines were not seen.
-func (p Plan) extrapolated() []string {
+// planLead says with the headline that its numbers of machines were not seen.
+func planLead(p plan.Plan) []string {
 	for _, l := range p.Lines {
 		if l.Extrapolated && strings.HasPrefix(l.Unit, "hosts") {
 			return []string{"Extrapolated: such a rate was not measured. It takes the costs of the nearest rate that was, and is a guess the further off that is."}
@@ -115,7 +111,7 @@ func (p Plan) extrapolated() []string {
 	return nil
 }
 
-func number(x *float64) string {
+func planNumber(x *float64) string {
 	if x == nil {
 		return format.Unknown
 	}
