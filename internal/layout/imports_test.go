@@ -63,7 +63,7 @@ var rules = []struct {
 	{"bench/internal/validity", []string{"bench/internal/limit", "bench/internal/result", "bench/internal/stats", "internal/format"}, "it judges what others measured"},
 	{"bench/internal/merge", []string{"bench/internal/result", "internal/format"}, "it combines what others measured"},
 	{"bench/internal/report", []string{"bench/internal/compare", "bench/internal/plan", "bench/internal/result", "bench/internal/usl", "internal/document", "internal/format", "store"}, "it renders what others measured"},
-	{"bench/internal/capacity", []string{"bench/internal/limit", "bench/internal/result", "bench/internal/validity", "bench/internal/stats", "internal/format"}, "it decides what to measure next; others send the load"},
+	{"bench/internal/capacity", []string{"bench/internal/limit", "bench/internal/load", "bench/internal/plan", "bench/internal/result", "bench/internal/usl", "bench/internal/validity", "internal/format"}, "it decides what to measure next; others send the load"},
 	{"bench/internal/compare", []string{"bench/internal/result", "bench/internal/stats", "internal/format"}, "a function of results: it measures and renders nothing"},
 	{"bench/internal/plan", []string{"bench/internal/result", "bench/internal/stats", "internal/format", "store"}, "a function of results: it measures and renders nothing"},
 	{"bench/internal/", []string{"store", "store/open", "saga", "saga/branch", "saga/httpapi", "saga/metrics", "saga/webui", "lua", "deploy/lab", "internal/document", "internal/format", "internal/filesystem", "internal/outage", "internal/fill", "internal/peer", "internal/secret", "internal/tlsfiles", "bench/internal/", "store/groupcommit"}, "only the command line reads the configuration"},
