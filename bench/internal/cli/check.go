@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sagabench/bench/internal/audit"
-	"sagabench/bench/internal/probe"
+	"sagabench/bench/internal/environment"
 	"sagabench/bench/internal/result"
 )
 
@@ -59,11 +59,11 @@ func (a *app) check(ctx context.Context, name string, allowEmpty bool) error {
 				Driver: settings.Driver, Version: settings.Version,
 				Settings: settings.Values, Durability: settings.Durability.String(),
 			},
-			Commit: probe.Commit(ctx),
+			Commit: environment.Commit(ctx),
 		},
 		Check:       found.Check,
 		Validity:    result.Validity{Valid: found.Total == 0, Warnings: found.Findings},
-		Environment: probe.Environment(ctx),
+		Environment: environment.Describe(ctx),
 	}
 	if a.json {
 		err = result.Encode(a.stdout, out)

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sagabench/bench/internal/compare"
-	"sagabench/bench/internal/probe"
+	"sagabench/bench/internal/environment"
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
 	"sagabench/store/open"
@@ -116,7 +116,7 @@ func (a *app) compare(cmd *cobra.Command, names []string, pairs int, gates []com
 	s := compare.Result{Envelope: sides[0].Runs[0].Envelope, Compare: c, Gates: []compare.GateResult{}}
 	s.Kind, s.Check, s.Validity = result.KindCompare, result.SumChecks(checks), validity
 	s.Run.ID, s.Run.Started, s.Run.Command, s.Run.DurationS = result.RunID(began, "compare"), began, a.compareCommandLine(names), time.Since(began).Seconds()
-	s.Run.Commit = probe.Commit(context.WithoutCancel(ctx))
+	s.Run.Commit = environment.Commit(context.WithoutCancel(ctx))
 	broken := false
 	for _, gate := range gates {
 		result := c.Judge(gate)

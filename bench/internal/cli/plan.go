@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sagabench/bench/internal/environment"
 	"sagabench/bench/internal/plan"
-	"sagabench/bench/internal/probe"
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
 )
@@ -98,7 +98,7 @@ func (a *app) plan(ctx context.Context, d plan.Demand, dirs []string) error {
 	s := plan.Result{Envelope: results[0].Envelope(), Plan: p}
 	s.Kind, s.Check, s.Validity = result.KindPlan, result.SumChecks(checks), validity
 	s.Run.ID, s.Run.Started, s.Run.Command, s.Run.DurationS = result.RunID(began, "plan"), began, a.command(), time.Since(began).Seconds()
-	s.Run.Commit = probe.Commit(ctx)
+	s.Run.Commit = environment.Commit(ctx)
 	doc := report.Plan(s)
 	if a.out != "" {
 		if err := makeOut(a.out); err != nil {

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sagabench/bench/internal/backend"
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/session"
-	"sagabench/deploy/lab"
 	"sagabench/internal/config"
 	"sagabench/store/open"
 )
@@ -113,7 +113,7 @@ func (a *app) setUp(ctx context.Context, name string, start starting) (own setup
 	}
 	started := &session.Started{Store: target, Program: program}
 	if start.start {
-		server, err := lab.Kinds[target.Driver].Start(ctx, lab.Config{Settings: settings})
+		server, err := backend.Start(ctx, target.Driver, settings)
 		if err != nil {
 			return own, err
 		}

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"sagabench/bench/internal/backend"
 	"sagabench/store/open"
 )
 
@@ -42,14 +42,11 @@ func (s *starting) check(name string, t open.Target) (settings map[string]string
 		if !ok || !settingName.MatchString(name) {
 			return nil, fmt.Errorf("--set: %q, want NAME=VALUE", redactSetting(text))
 		}
-		if t.Driver == open.MySQL {
-			name = strings.ReplaceAll(name, "-", "_") // it takes either
+		if name, err = backend.Setting(t.Driver, name); err != nil {
+			return nil, fmt.Errorf("--set: %w", err)
 		}
 		if _, twice := settings[name]; twice {
 			return nil, fmt.Errorf("--set: %s is set twice", name)
-		}
-		if slices.Contains(places, strings.ToLower(name)) {
-			return nil, fmt.Errorf("--set: %s: where its files are is not to be set, for their file system is a part of the result: set TMPDIR", name)
 		}
 		settings[name] = value
 	}
@@ -65,13 +62,6 @@ func (s *starting) none() error {
 		return errors.New("--set: it is for a server that --start starts; another one has its own settings")
 	}
 	return nil
-}
-
-// places are the settings that put files of a server elsewhere than in its directory.
-var places = []string{
-	"dir",
-	"datadir", "innodb_data_home_dir", "innodb_log_group_home_dir", "innodb_undo_directory", "innodb_doublewrite_dir",
-	"data_directory",
 }
 
 var settingName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"sagabench/bench/internal/probe"
+	"sagabench/bench/internal/environment"
 	"sagabench/bench/internal/result"
 )
 
@@ -33,10 +33,10 @@ func summarize(ctx context.Context, cfg Config, started time.Time, servers []Res
 			ID: cfg.ID, Started: started, DurationS: time.Since(started).Seconds(), Command: cfg.Command,
 			Store:    result.Store{Driver: "redis", Version: first.Server.Version, Settings: first.Server.Settings},
 			Scenario: result.Scenario{Steps: base.Steps},
-			Topology: "caller and Redis on two machines", SharedHost: first.sharedHost, Commit: probe.Commit(ctx),
+			Topology: "caller and Redis on two machines", SharedHost: first.sharedHost, Commit: environment.Commit(ctx),
 		},
 		Validity:    result.Validity{Valid: incomplete == nil, Warnings: []string{}},
-		Environment: probe.Environment(ctx),
+		Environment: environment.Describe(ctx),
 	}}
 	warn := func(warning string) { s.Validity.Warnings = append(s.Validity.Warnings, warning) }
 	if incomplete != nil {

@@ -16,9 +16,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"sagabench/bench/internal/environment"
 	"sagabench/bench/internal/load"
-	"sagabench/bench/internal/probe"
 	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/sample"
 	"sagabench/bench/internal/server"
 	"sagabench/bench/internal/validity"
 	"sagabench/internal/secret"
@@ -84,7 +85,7 @@ type Session struct {
 	servers Servers
 	site    site
 	targets []load.Target
-	probe   probe.Config
+	sample  sample.Config
 
 	before    store.Settings
 	leftovers int64 // sagas in the store before the first measurement
@@ -117,12 +118,12 @@ func Open(ctx context.Context, cfg Config, servers Servers) (*Session, error) {
 		return nil, err
 	}
 	s.started = time.Now()
-	s.probe = s.probeConfig()
+	s.sample = s.sampleConfig()
 	for _, e := range endpoints {
 		s.targets = append(s.targets, e.load)
-		s.probe.AppMetrics = append(s.probe.AppMetrics, e.metrics)
+		s.sample.AppMetrics = append(s.sample.AppMetrics, e.metrics)
 		if e.pid != 0 {
-			s.probe.AppPIDs = append(s.probe.AppPIDs, e.pid)
+			s.sample.AppPIDs = append(s.sample.AppPIDs, e.pid)
 		}
 	}
 	return s, nil
@@ -164,11 +165,11 @@ func (s *Session) Measure(ctx context.Context, shape load.Config) (result.Step, 
 // measurement is what one load showed and what it used.
 type measurement struct {
 	load  load.Result
-	usage probe.Usage
+	usage sample.Usage
 }
 
 func (s *Session) measure(ctx context.Context, shape load.Config, dir string) (m measurement, err error) {
-	sampler, err := probe.New(ctx, s.probe)
+	sampler, err := sample.New(ctx, s.sample)
 	if err != nil {
 		return m, err
 	}
@@ -202,7 +203,7 @@ func (m measurement) figures() result.Measurement {
 		LatencyMS:   result.LatencyOf(m.load.Latency),
 		ServiceMS:   result.LatencyOf(m.load.Service),
 		CostPerSaga: m.usage.PerSaga(m.load.Sagas()),
-		Resources:   m.usage.Evidence().Resources,
+		Resources:   m.usage.Resources,
 	}
 }
 
@@ -256,10 +257,10 @@ func (s *Session) summary(ctx context.Context, elapsed time.Duration) result.Sum
 			ID: s.cfg.ID, Started: s.started, DurationS: elapsed.Seconds(), Command: s.cfg.Command,
 			Store: s.storeSummary(s.before), Scenario: result.Scenario(s.cfg.Scenario),
 			Topology: s.site.topology, Targets: s.site.targets, AppHosts: len(s.targets), SharedHost: s.site.sharedHost,
-			Commit: probe.Commit(ctx),
+			Commit: environment.Commit(ctx),
 		},
 		Check:       result.Check{Acknowledged: s.acknowledged},
-		Environment: probe.Environment(ctx),
+		Environment: environment.Describe(ctx),
 	}}
 }
 

@@ -10,11 +10,11 @@ import (
 	"slices"
 
 	"sagabench/bench/internal/audit"
-	"sagabench/bench/internal/probe"
+	"sagabench/bench/internal/backend"
 	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/sample"
 	"sagabench/bench/internal/validity"
 	"sagabench/internal/filesystem"
-	"sagabench/lua"
 	"sagabench/store"
 )
 
@@ -59,17 +59,14 @@ func (s *Session) storeSummary(settings store.Settings) result.Store {
 	}
 }
 
-// probeConfig is all but the servers.
-func (s *Session) probeConfig() probe.Config {
-	cfg := probe.Default()
-	cfg.AppToken, cfg.Watch = s.cfg.Token, s.cfg.Watch
+// sampleConfig returns all but the app servers.
+func (s *Session) sampleConfig() sample.Config {
+	cfg := sample.Default()
+	cfg.AppToken, cfg.Watch, cfg.StorePID = s.cfg.Token, s.cfg.Watch, s.site.storePID
 	if store := s.site.store; store != nil {
-		cfg.Store = probe.Server{
-			Driver: store.Driver, URL: store.URL(), Here: local(store.URL()), PID: s.site.storePID, Schema: store.Schema(),
-		}
-		for _, script := range lua.All() {
-			cfg.Store.Scripts = append(cfg.Store.Scripts, script.Source)
-		}
+		cfg.OpenStore = backend.Sampler(backend.Server{
+			Driver: store.Driver, URL: store.URL(), Local: local(store.URL()), PID: s.site.storePID, Schema: store.Schema(),
+		})
 	}
 	return cfg
 }

@@ -1,56 +1,71 @@
-package probe
+package sample
 
 import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"github.com/shirou/gopsutil/v4/cpu"
 	gopsutil "github.com/shirou/gopsutil/v4/process"
 )
 
-// process is a process of this machine.
-type process struct{ p *gopsutil.Process }
-
-func newProcess(ctx context.Context, pid int) (process, error) {
-	p, err := gopsutil.NewProcessWithContext(ctx, int32(pid))
-	if err != nil {
-		return process{}, fmt.Errorf("process %d: %w", pid, err)
+// cpuSeconds returns what the processes have used since they began, all threads, user
+// and system. It is nil without processes, and with an error.
+func cpuSeconds(ctx context.Context, processes []*gopsutil.Process) (*float64, error) {
+	if len(processes) == 0 {
+		return nil, nil
 	}
-	return process{p}, nil
-}
-
-// cpuSeconds is what the processes used since they began, all threads, user and
-// system; nil with an error.
-func cpuSeconds(ctx context.Context, processes []process) (*float64, error) {
 	sum := 0.0
 	for _, p := range processes {
-		t, err := p.p.TimesWithContext(ctx)
+		t, err := p.TimesWithContext(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("process %d: %w", p.p.Pid, err)
+			return nil, fmt.Errorf("process %d: %w", p.Pid, err)
 		}
 		sum += t.User + t.System
 	}
 	return &sum, nil
 }
 
-// memory is the resident memory of the processes in bytes; nil when one of
-// them cannot be read.
-func memory(ctx context.Context, processes []process) *int64 {
+// memory returns the resident memory of the processes in bytes; nil if one of them cannot
+// be read.
+func memory(ctx context.Context, processes []*gopsutil.Process) *int64 {
 	if len(processes) == 0 {
 		return nil
 	}
 	var sum int64
 	for _, p := range processes {
-		m, err := p.p.MemoryInfoWithContext(ctx)
+		m, err := p.MemoryInfoWithContext(ctx)
 		if err != nil {
 			return nil
 		}
 		sum += int64(m.RSS)
 	}
 	return &sum
+}
+
+// cpusOf returns the logical CPUs that the processes of this machine may run on, in
+// order. It is nil if one of them cannot be read, as on other systems than Linux, and if
+// there is none.
+func cpusOf(pids ...int) (all []int) {
+	for _, pid := range pids {
+		p, err := procfs.NewProc(pid)
+		if err != nil {
+			return nil
+		}
+		status, err := p.NewStatus()
+		if err != nil {
+			return nil
+		}
+		for _, cpu := range status.CpusAllowedList {
+			all = append(all, int(cpu))
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // ownUse is what this process used since it began.

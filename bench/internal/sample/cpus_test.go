@@ -1,4 +1,4 @@
-package probe
+package sample
 
 import (
 	"os"
@@ -38,11 +38,4 @@ func TestCPUsOf_AreThoseThatAProcessMayRunOn(t *testing.T) {
 	require.Equal(t, own, cpusOf(bound.Process.Pid, os.Getpid()))
 	require.NoError(t, stdin.Close())
 	require.NoError(t, bound.Wait())
-}
-
-func TestParseCPUs_ReadsTheKernelsFormat(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, []int{0}, parseCPUs("0"))
-	require.Equal(t, []int{0, 1, 2, 8, 10, 11}, parseCPUs("0-2,8,10-11"))
-	require.Nil(t, parseCPUs("?"))
 }

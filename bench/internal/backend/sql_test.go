@@ -1,4 +1,4 @@
-package probe
+package backend
 
 import (
 	"database/sql"
@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/sample"
 	"sagabench/deploy/lab"
 	"sagabench/deploy/lab/labtest"
 	"sagabench/store/open"
@@ -35,7 +36,7 @@ func startMySQLBinary(t *testing.T, binary string) sqlKind {
 	execute(t, db, "CREATE DATABASE place")
 	execute(t, db, "CREATE TABLE place.saga (id INT AUTO_INCREMENT PRIMARY KEY, body TEXT)")
 	return sqlKind{
-		server: server, db: db, store: Server{Driver: open.MySQL, URL: server.URL(), Here: true, Schema: "place"},
+		server: server, db: db, store: Server{Driver: open.MySQL, URL: server.URL(), Local: true, Schema: "place"},
 		makeWide: "INSERT INTO place.saga (body) WITH ten AS (SELECT 1" + strings.Repeat(" UNION ALL SELECT 1", 9) + ") " +
 			"SELECT REPEAT('x', 1000) FROM ten AS a, ten AS b, ten AS c, ten AS d, ten AS e LIMIT %d",
 	}
@@ -47,7 +48,7 @@ func startPostgres(t *testing.T) sqlKind {
 	execute(t, db, "CREATE SCHEMA place")
 	execute(t, db, "CREATE TABLE place.saga (id SERIAL PRIMARY KEY, body TEXT)")
 	return sqlKind{
-		server: server, db: db, store: Server{Driver: open.Postgres, URL: server.URL(), Here: true, Schema: "place"},
+		server: server, db: db, store: Server{Driver: open.Postgres, URL: server.URL(), Local: true, Schema: "place"},
 		makeWide: "INSERT INTO place.saga (body) SELECT REPEAT('x', 1000) FROM generate_series(1, %d)",
 	}
 }
@@ -67,14 +68,10 @@ func execute(t *testing.T, db *sql.DB, statement string) {
 	require.NoError(t, err, statement)
 }
 
-func (k sqlKind) config() Config {
-	cfg := Default()
-	cfg.Store = k.store
-	return cfg
-}
+func (k sqlKind) config() sample.Config { return config(k.store) }
 
 // finish ends the interval of a sampler whose failures are part of the test.
-func finish(t *testing.T, s *Sampler) Usage {
+func finish(t *testing.T, s *sample.Sampler) sample.Usage {
 	t.Helper()
 	require.NoError(t, s.End(t.Context()))
 	return s.Usage()
@@ -94,30 +91,32 @@ func TestUsage_MySQLCostsAreThoseOfTheClients(t *testing.T) {
 
 func requireCostsOfTheClients(t *testing.T, k sqlKind) {
 	t.Helper()
-	t.Run("the probe alone costs nothing", func(t *testing.T) {
-		s := begin(t, k.config())
+	t.Run("the sampler alone costs nothing", func(t *testing.T) {
+		store, cfg := opened(t, k.store)
+		s := begin(t, cfg)
 		for range 20 {
-			_, err := s.store.(*mysqlServer).look(t.Context())
+			_, err := store.(*sqlSampler).counters(t.Context())
 			require.NoError(t, err)
 		}
 		u := finish(t, s)
-		require.Zero(t, *u.StoreBytesIn)
-		require.Zero(t, *u.StoreBytesOut)
-		require.Zero(t, *u.StoreCalls)
+		require.Zero(t, *u.Total.StoreBytesIn)
+		require.Zero(t, *u.Total.StoreBytesOut)
+		require.Zero(t, *u.Total.StoreCalls)
 	})
 	t.Run("statements", func(t *testing.T) {
 		const sagas = 500
-		s := begin(t, k.config())
+		store, cfg := opened(t, k.store)
+		s := begin(t, cfg)
 		for range sagas {
 			execute(t, k.db, insert)
 		}
 		u := finish(t, s)
-		require.Equal(t, k.server.PID(), s.store.(*mysqlServer).family.pid)
-		require.EqualValues(t, sagas, *u.StoreCalls)
-		require.EqualValues(t, sagas*(5+len(insert)), *u.StoreBytesIn, "a packet's head and its command")
-		require.Positive(t, *u.StoreBytesOut)
-		require.InDelta(t, sagas, *u.StoreFsyncs, 0.2*sagas, "each is a commit, one after another")
-		require.Nil(t, u.StoreMemory)
+		require.Equal(t, k.server.PID(), store.(*sqlSampler).engine.(*mysqlEngine).pid)
+		require.EqualValues(t, sagas, *u.Total.StoreCalls)
+		require.EqualValues(t, sagas*(5+len(insert)), *u.Total.StoreBytesIn, "a packet's head and its command")
+		require.Positive(t, *u.Total.StoreBytesOut)
+		require.InDelta(t, sagas, *u.Total.StoreFsyncs, 0.2*sagas, "each is a commit, one after another")
+		require.Nil(t, u.Total.StoreMemoryBytes)
 		require.Len(t, u.Failures, 1)
 		require.Contains(t, u.Failures[0], "too little to tell")
 		require.False(t, u.Evidence().StoreOneCore)
@@ -143,9 +142,9 @@ func requireCostsOfTheClients(t *testing.T, k sqlKind) {
 		execute(t, k.db, "COMMIT")
 		waiting.Wait()
 		u := finish(t, s)
-		require.InDelta(t, 2*time.Since(began).Seconds(), *u.StoreLockTime, 0.4)
-		require.Greater(t, *u.StoreLockTime, 0.35)
-		require.InEpsilon(t, *u.StoreLockTime/u.Elapsed.Seconds(), *u.Evidence().StoreLockWaits, 1e-9)
+		seconds := *u.Resources.StoreLockWaits * u.Elapsed.Seconds()
+		require.InDelta(t, 2*time.Since(began).Seconds(), seconds, 0.4)
+		require.Greater(t, seconds, 0.35)
 	})
 	t.Run("size and CPU", func(t *testing.T) {
 		execute(t, k.db, fmt.Sprintf(k.makeWide, 10_000))
@@ -154,14 +153,14 @@ func requireCostsOfTheClients(t *testing.T, k sqlKind) {
 		execute(t, k.db, fmt.Sprintf(k.makeWide, rows))
 		u := end(t, s)
 		require.InDelta(t, 1080, *u.PerSaga(rows).StoreMemoryBytes, 150)
-		require.Greater(t, *u.StoreCPU, 0.01)
-		require.Less(t, *u.StoreCPU, 4*u.Elapsed.Seconds())
+		require.Greater(t, *u.Total.StoreCPUUS, 0.01e6)
+		require.Less(t, *u.Total.StoreCPUUS, 4e6*u.Elapsed.Seconds())
 
 		s = begin(t, k.config())
 		execute(t, k.db, "DELETE FROM place.saga LIMIT 10")
 		execute(t, k.db, "FLUSH STATUS")
 		u = finish(t, s)
-		require.Nil(t, u.StoreMemory)
+		require.Nil(t, u.Total.StoreMemoryBytes)
 		require.Contains(t, strings.Join(u.Failures, "\n"), "dropped meanwhile")
 	})
 	requireRestartIsSeen(t, k)
@@ -171,7 +170,8 @@ func TestUsage_PostgresCostsAreThoseOfTheClients(t *testing.T) {
 	t.Parallel()
 	k := startPostgres(t)
 	t.Run("syncs, though sessions tell of them late", func(t *testing.T) {
-		s, err := New(t.Context(), k.config())
+		store, cfg := opened(t, k.store)
+		s, err := sample.New(t.Context(), cfg)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, s.Close()) })
 		sagas := 0
@@ -185,18 +185,18 @@ func TestUsage_PostgresCostsAreThoseOfTheClients(t *testing.T) {
 		require.NoError(t, s.Begin(t.Context()))
 		load(3 * time.Second) // it tells at least twice, also when it is a little late
 		u := end(t, s)
-		require.Equal(t, k.server.PID(), s.store.(*postgresServer).family.pid)
-		require.InEpsilon(t, sagas, *u.StoreFsyncs, 0.2, "each is a commit, one after another")
-		require.Nil(t, u.StoreCalls)
-		require.Nil(t, u.StoreBytesIn)
-		require.Nil(t, u.StoreBytesOut)
+		require.Equal(t, k.server.PID(), store.(*postgresSampler).engine.(postgresEngine).pid)
+		require.InEpsilon(t, sagas, *u.Total.StoreFsyncs, 0.2, "each is a commit, one after another")
+		require.Nil(t, u.Total.StoreCalls)
+		require.Nil(t, u.Total.StoreBytesIn)
+		require.Nil(t, u.Total.StoreBytesOut)
 	})
 	t.Run("size", func(t *testing.T) {
 		const rows = 10_000
 		s := begin(t, k.config())
 		execute(t, k.db, fmt.Sprintf(k.makeWide, rows))
 		u := finish(t, s)
-		require.Nil(t, u.StoreFsyncs, "they tell late, and there was no warm-up")
+		require.Nil(t, u.Total.StoreFsyncs, "they tell late, and there was no warm-up")
 		require.InDelta(t, 1170, *u.PerSaga(rows).StoreMemoryBytes, 150)
 	})
 	t.Run("CPU of sessions that have ended", func(t *testing.T) {
@@ -208,8 +208,8 @@ func TestUsage_PostgresCostsAreThoseOfTheClients(t *testing.T) {
 		}
 		require.Eventually(t, func() bool { return len(childrenOf(k.server.PID())) <= 8 }, 10*time.Second, time.Millisecond)
 		u := finish(t, s)
-		require.Greater(t, *u.StoreCPU, 0.1)
-		require.Less(t, *u.StoreCPU, 4*u.Elapsed.Seconds())
+		require.Greater(t, *u.Total.StoreCPUUS, 0.1e6)
+		require.Less(t, *u.Total.StoreCPUUS, 4e6*u.Elapsed.Seconds())
 	})
 	requireRestartIsSeen(t, k)
 }
@@ -228,12 +228,11 @@ func requireRestartIsSeen(t *testing.T, k sqlKind) {
 
 func TestUsage_StoreElsewhere_HasNoCPU(t *testing.T) {
 	t.Parallel()
-	s := sqlServer{}
-	s.findFamily(t.Context(), Server{}, 1)
-	var u storeUse
-	s.addCPU(&u)
-	require.Nil(t, u.cpu)
-	require.ErrorContains(t, u.failures[0], "another machine")
+	k := startPostgres(t)
+	k.store.Local = false
+	u := finish(t, begin(t, k.config()))
+	require.Nil(t, u.Total.StoreCPUUS)
+	require.Contains(t, strings.Join(u.Failures, "\n"), "store CPU: it runs on another machine")
 }
 
 func TestListener_WantsTheServerItself(t *testing.T) {
@@ -252,44 +251,56 @@ func TestListener_WantsTheServerItself(t *testing.T) {
 func TestParseStatus_SaysWhenSyncsAreNotCounted(t *testing.T) {
 	t.Parallel()
 	type values = map[string]string
-	parse := func(syncs, method, binlog string) *mysqlCounts {
+	parse := func(syncs, method, binlog string) (float64, error) {
 		status := values{"Bytes_received": "1", "Bytes_sent": "2", "Questions": "3", "Handler_delete": "4", "Innodb_data_fsyncs": "5", "Innodb_row_lock_time": "6"}
 		if syncs != "" {
 			status["Syncs"] = syncs
 		}
 		c, err := parseStatus(status, values{"innodb_flush_method": method, "log_bin": binlog})
 		require.NoError(t, err)
-		return c
+		return c.values[keyFsyncs], c.unknown[keyFsyncs]
 	}
-	require.EqualValues(t, 12, parse("7", "O_DIRECT", "ON").fsyncs)
-	require.NoError(t, parse("7", "O_DIRECT", "ON").noFsyncs)
-	require.NoError(t, parse("", "O_DIRECT", "OFF").noFsyncs)
-	require.EqualValues(t, 5, parse("", "O_DIRECT", "OFF").fsyncs)
-	require.ErrorContains(t, parse("", "O_DIRECT", "ON").noFsyncs, "binlog")
-	require.Error(t, parse("7", "O_DSYNC", "OFF").noFsyncs)
-	require.NoError(t, parse("7", "nosync", "OFF").noFsyncs)
+	for _, x := range []struct {
+		syncs, method, binlog string
+		fsyncs                float64
+		unknown               string
+	}{
+		{"7", "O_DIRECT", "ON", 12, ""},
+		{"", "O_DIRECT", "OFF", 5, ""},
+		{"", "O_DIRECT", "ON", 5, "binlog"},
+		{"7", "O_DSYNC", "OFF", 12, "synced as it is written"},
+		{"7", "nosync", "OFF", 12, ""},
+	} {
+		fsyncs, unknown := parse(x.syncs, x.method, x.binlog)
+		require.InDelta(t, x.fsyncs, fsyncs, 0)
+		if x.unknown == "" {
+			require.NoError(t, unknown)
+		} else {
+			require.ErrorContains(t, unknown, x.unknown)
+		}
+	}
 	_, err := parseStatus(values{}, values{})
 	require.Error(t, err)
 }
 
-func TestSyncs_AddsWhatWasNotToldOf(t *testing.T) {
+func TestFsyncs_AddsWhatWasNotReported(t *testing.T) {
 	t.Parallel()
-	after := func(written, told, syncs int64) (*float64, []error) {
-		var u storeUse
-		n := u.syncs(&postgresCounts{written: 1000, toldBytes: 500, toldSyncs: 50}, &postgresCounts{written: 1000 + written, toldBytes: 500 + told, toldSyncs: 50 + syncs})
-		return n, u.failures
+	after := func(written, bytes, syncs float64) (float64, error) {
+		log := func(written, bytes, syncs float64) *counters {
+			return &counters{values: map[string]float64{logWritten: written, reportedBytes: bytes, reportedSyncs: syncs}}
+		}
+		return fsyncs(log(1000, 500, 50), log(1000+written, 500+bytes, 50+syncs))
 	}
-	n, failures := after(1000, 800, 80)
-	require.Empty(t, failures)
-	require.InDelta(t, 100, *n, 1e-9)
+	n, err := after(1000, 800, 80)
+	require.NoError(t, err)
+	require.InDelta(t, 100, n, 1e-9)
 	n, _ = after(1000, 1250, 125)
-	require.InDelta(t, 100, *n, 1e-9, "they told of what was before")
-	n, _ = after(0, 0, 0)
-	require.Zero(t, *n)
-	n, failures = after(1000, 100, 10)
-	require.Nil(t, n)
-	require.ErrorContains(t, failures[0], "once a second")
-	n, failures = after(1000, -500, 10)
-	require.Nil(t, n)
-	require.ErrorContains(t, failures[0], "went back")
+	require.InDelta(t, 100, n, 1e-9, "they reported what was before")
+	n, err = after(0, 0, 0)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	_, err = after(1000, 100, 10)
+	require.ErrorContains(t, err, "once a second")
+	_, err = after(1000, -500, 10)
+	require.ErrorContains(t, err, "went back")
 }

@@ -1,4 +1,5 @@
-package probe
+// Package environment describes this machine and this program, for results.
+package environment
 
 import (
 	"context"
@@ -22,8 +23,8 @@ const (
 	module  = "sagabench" // ours; a program run from its files does not know it
 )
 
-// Environment describes this machine and this program.
-func Environment(ctx context.Context) result.Environment {
+// Describe returns the machine, and the versions of what takes part.
+func Describe(ctx context.Context) result.Environment {
 	e := result.Environment{
 		CPU:      unknown,
 		Cores:    runtime.NumCPU(),
@@ -53,7 +54,7 @@ func governor() *string {
 	return &name
 }
 
-// versions are those of the modules that load and carry sagas.
+// versions returns those of the modules that load and carry sagas.
 func versions() map[string]string {
 	names := map[string]string{
 		"github.com/tsenart/vegeta/v12":    "vegeta",
@@ -74,9 +75,11 @@ func versions() map[string]string {
 	return found
 }
 
-// Commit is the commit that this program was built from, with "+dirty" after it
-// when the files were changed since; nil when unknown. `go run` does not record
-// it, so git is asked when it is run inside the module.
+const dirty = "+dirty"
+
+// Commit returns the commit that this program was built from, with "+dirty" after it if
+// files were changed since; nil if it is unknown. `go run` does not record it, so git is
+// asked if the program runs inside the module.
 func Commit(ctx context.Context) *string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -87,7 +90,10 @@ func Commit(ctx context.Context) *string {
 		settings[s.Key] = s.Value
 	}
 	if revision := settings["vcs.revision"]; revision != "" {
-		return marked(revision, settings["vcs.modified"] == "true")
+		if settings["vcs.modified"] == "true" {
+			revision += dirty
+		}
+		return &revision
 	}
 	return commitByGit(ctx, module)
 }
@@ -103,25 +109,14 @@ func commitByGit(ctx context.Context, module string) *string {
 	if err != nil {
 		return nil
 	}
-	// The working directory may be in any repository.
+	// The working directory may be in another repository.
 	mod, err := os.ReadFile(filepath.Join(top, "go.mod"))
 	if err != nil || !strings.HasPrefix(string(mod), "module "+module+"\n") {
 		return nil
 	}
-	revision, err := git("rev-parse", "HEAD")
+	commit, err := git("describe", "--always", "--exclude=*", "--abbrev=40", "--dirty="+dirty)
 	if err != nil {
 		return nil
 	}
-	changes, err := git("status", "--porcelain", "--untracked-files=no")
-	if err != nil {
-		return nil
-	}
-	return marked(revision, changes != "")
-}
-
-func marked(revision string, dirty bool) *string {
-	if dirty {
-		revision += "+dirty"
-	}
-	return &revision
+	return &commit
 }

@@ -1,0 +1,181 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"sagabench/bench/internal/sample"
+	"sagabench/internal/tlsfiles"
+	"sagabench/lua"
+)
+
+// redisEngine asks a Redis, over one connection whose bytes are counted.
+type redisEngine struct {
+	client  *redis.Client
+	traffic traffic
+}
+
+func openRedis(ctx context.Context, server Server) (sample.Store, error) {
+	url, files := tlsfiles.CutURL(server.URL)
+	opt, err := redis.ParseURL(url)
+	if err != nil {
+		// The error may quote the URL, and with it the password.
+		return nil, errors.New("the URL is not one of a Redis (redis://USER:PASSWORD@HOST:PORT/DB)")
+	}
+	if err := files.SetRedis(opt.TLSConfig); err != nil {
+		return nil, err
+	}
+	r := &redisEngine{}
+	opt.PoolSize = 1
+	opt.MaxRetries, opt.DialerRetries = -1, 1
+	opt.DisableIdentity = true
+	opt.ContextTimeoutEnabled = true
+	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	opt.Dialer = r.traffic.counting(redis.NewDialer(opt))
+	r.client = redis.NewClient(opt)
+	if _, err := r.counters(ctx); err != nil {
+		return nil, errors.Join(err, r.close())
+	}
+	return &redisSampler{sampler{engine: r}}, nil
+}
+
+// redisSampler adds what is special about Redis: it runs its commands on one core.
+type redisSampler struct{ sampler }
+
+func (r *redisSampler) AddTo(u *sample.Usage) {
+	u.Resources.StoreOneCore = true
+	r.sampler.AddTo(u)
+}
+
+func (r *redisEngine) close() error { return r.client.Close() }
+
+// counters asks for everything at once: until 7.0, INFO takes no list of sections.
+func (r *redisEngine) counters(ctx context.Context) (*counters, error) {
+	got := r.traffic.got.Load()
+	fields, err := r.info(ctx, "all")
+	if err != nil {
+		return nil, err
+	}
+	// Redis counts the bytes of a command when it reads it and those of a reply when it
+	// has written it: this INFO's are in the former only.
+	return parseInfo(fields, r.traffic.sent.Load(), got)
+}
+
+func parseInfo(fields map[string]string, sent, got int64) (*counters, error) {
+	n := numbers{fields: fields}
+	c := &counters{
+		server:  fields["run_id"],
+		deleted: int64(n.whole("expired_keys") + n.whole("evicted_keys")),
+		values: map[string]float64{
+			// Since 7.0 the totals include the bytes of replication.
+			"store_bytes_in":  n.whole("total_net_input_bytes") - n.optional("total_net_repl_input_bytes") - float64(sent),
+			"store_bytes_out": n.whole("total_net_output_bytes") - n.optional("total_net_repl_output_bytes") - float64(got),
+			// The buffers of ordinary clients are left in: they are much the same at both
+			// ends, and what Redis reports of them is seconds old.
+			keyMemory: n.whole("used_memory") - n.optional("mem_not_counted_for_evict") - n.optional("mem_replication_backlog"),
+		},
+	}
+	calls, err := clientCalls(fields)
+	c.values["store_calls"] = calls
+	if err := errors.Join(n.err, err); err != nil {
+		return nil, fmt.Errorf("read INFO: %w", err)
+	}
+	return c, nil
+}
+
+// clientCalls adds up the commands that clients sent. Redis counts a command that a script
+// calls like one that a client sends, so those that our scripts call are left out: the sum
+// is a lower bound.
+func clientCalls(fields map[string]string) (sum float64, err error) {
+	leaveOut := map[string]bool{"info": true, "replconf": true, "psync": true, "sync": true} // the sampler's own, and replicas
+	for _, script := range lua.All() {
+		for _, command := range commandsIn(script.Source) {
+			leaveOut[command] = true
+		}
+	}
+	for name, value := range fields {
+		command, ok := strings.CutPrefix(name, "cmdstat_")
+		// Redis 7 names subcommands, as in config|get; scripts name the command.
+		container, _, _ := strings.Cut(command, "|")
+		if !ok || leaveOut[container] {
+			continue
+		}
+		calls, _, _ := strings.Cut(strings.TrimPrefix(value, "calls="), ",")
+		count, err := strconv.ParseInt(calls, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", name, err)
+		}
+		sum += float64(count)
+	}
+	return sum, nil
+}
+
+var calledCommand = regexp.MustCompile(`call\s*\(\s*['"](\w+)['"]`)
+
+// commandsIn returns the commands that a Lua script calls, in lower case: by redis.call,
+// pcall, or a local name that ends in call.
+func commandsIn(script string) (commands []string) {
+	for _, match := range calledCommand.FindAllStringSubmatch(script, -1) {
+		commands = append(commands, strings.ToLower(match[1]))
+	}
+	return commands
+}
+
+// cpu adds up all threads, and children that have ended (a rewrite of the AOF, a snapshot).
+func (r *redisEngine) cpu(ctx context.Context) (*float64, error) {
+	fields, err := r.info(ctx, "cpu")
+	if err != nil {
+		return nil, err
+	}
+	seconds := 0.0
+	for _, name := range []string{"used_cpu_sys", "used_cpu_user", "used_cpu_sys_children", "used_cpu_user_children"} {
+		x, err := strconv.ParseFloat(fields[name], 64)
+		if err != nil {
+			return nil, fmt.Errorf("read INFO cpu: %s: %w", name, err)
+		}
+		seconds += x
+	}
+	return &seconds, nil
+}
+
+func (r *redisEngine) connections(ctx context.Context) (open, most int, err error) {
+	const allowed = "maxclients"
+	fields, err := r.info(ctx, "clients")
+	if err != nil {
+		return 0, 0, err
+	}
+	if fields[allowed] == "" { // older servers have it as a setting only
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		settings, err := r.client.ConfigGet(ctx, allowed).Result()
+		if err != nil {
+			return 0, 0, fmt.Errorf("CONFIG GET %s: %w", allowed, err)
+		}
+		fields[allowed] = settings[allowed]
+	}
+	n := numbers{fields: fields}
+	return int(n.whole("connected_clients")), int(n.whole(allowed)), n.err
+}
+
+func (r *redisEngine) info(ctx context.Context, section string) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	text, err := r.client.Info(ctx, section).Result()
+	if err != nil {
+		return nil, fmt.Errorf("INFO %s: %w", section, err)
+	}
+	fields := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields, nil
+}

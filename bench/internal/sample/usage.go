@@ -1,0 +1,118 @@
+package sample
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+
+	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/validity"
+)
+
+// Usage is what was used between Begin and End. What is nil was not measured.
+type Usage struct {
+	Elapsed   time.Duration
+	Total     result.Cost // in the units of a saga's cost
+	Resources result.Resources
+	CPUs      validity.CPUs
+	GCPause   time.Duration   // of this process
+	Timeline  []result.Sample // without what was done meanwhile
+	Failures  []string        // what could not be measured, and why
+}
+
+// Fail records that something could not be measured.
+func (u *Usage) Fail(what string, err error) {
+	u.Failures = append(u.Failures, fmt.Sprintf("%s: %v", what, err))
+}
+
+const microseconds = 1e6 // in a second
+
+// Usage returns the differences between Begin and End.
+func (s *Sampler) Usage() Usage {
+	b, a := s.before, s.after
+	u := Usage{Elapsed: a.at.Sub(b.at), GCPause: a.own.gcPause - b.own.gcPause, CPUs: a.cpus, Timeline: s.samples}
+	for _, err := range slices.Concat(b.failures, a.failures) {
+		u.Failures = append(u.Failures, err.Error())
+	}
+	t, r := &u.Total, &u.Resources
+
+	load := (a.own.cpu - b.own.cpu).Seconds()
+	t.LoadCPUUS = times(&load, microseconds)
+	app := difference(b.app, a.app)
+	if len(s.app) == 0 {
+		app = a.metrics.since(b.metrics, metricCPU)
+	}
+	t.AppCPUUS = times(app, microseconds)
+	t.StoreRoundTrips = a.metrics.since(b.metrics, metricRoundTrips)
+	t.StoreFsyncs = a.metrics.since(b.metrics, metricFsyncs)
+	if s.store != nil {
+		s.store.AddTo(&u) // it knows its fsyncs better than its client
+	}
+
+	perS := func(total *float64) *float64 { return perSecond(total, u.Elapsed) }
+	r.LoadCores = perS(&load)
+	r.AppCores = perS(app)
+	r.AppCoresUsable = a.metrics.value(metricCores)
+	r.StoreCores = perS(times(t.StoreCPUUS, 1/microseconds))
+	r.StoreFsyncsPerS = perS(t.StoreFsyncs)
+	r.StoreCallsInFlight = perS(a.metrics.since(b.metrics, metricCalls+"_sum"))
+	r.StoreConns = a.metrics.value(metricConns)
+	r.StoreConnWaits = perS(a.metrics.since(b.metrics, metricConnWaits))
+	r.AppAcceptWait = perS(a.metrics.since(b.metrics, metricAcceptWait))
+	r.HostBusy, r.BusiestCore, r.HostSteal = a.host.since(b.host)
+	r.NetworkBytesPerS, r.NetworkShare = networkUse(b.links, a.links, u.Elapsed)
+	return u
+}
+
+// PerSaga divides the totals by the number of sagas that were acknowledged in the
+// interval. Without sagas, no cost is known.
+func (u Usage) PerSaga(sagas int64) (cost result.Cost) {
+	if sagas <= 0 {
+		return cost
+	}
+	for _, f := range result.CostFields {
+		if total := f.Of(u.Total); total != nil {
+			x := math.Round(*total/float64(sagas)*1000) / 1000 // what lies below is noise
+			f.Set(&cost, &x)
+		}
+	}
+	return cost
+}
+
+// Evidence returns what validity needs to know of the machine.
+func (u Usage) Evidence() validity.Evidence {
+	return validity.Evidence{
+		Resources:       u.Resources,
+		LoadCoresUsable: runtime.GOMAXPROCS(0),
+		CPUs:            u.CPUs,
+		GCPause:         u.GCPause,
+		Failures:        u.Failures,
+	}
+}
+
+// difference is nil if either is, and if the counter went backwards: it is another one
+// then.
+func difference(before, after *float64) *float64 {
+	if before == nil || after == nil || *after < *before {
+		return nil
+	}
+	d := *after - *before
+	return &d
+}
+
+func times(x *float64, factor float64) *float64 {
+	if x == nil {
+		return nil
+	}
+	y := *x * factor
+	return &y
+}
+
+func perSecond(total *float64, elapsed time.Duration) *float64 {
+	if elapsed <= 0 {
+		return nil
+	}
+	return times(total, 1/elapsed.Seconds())
+}
