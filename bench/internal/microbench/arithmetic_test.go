@@ -1,6 +1,7 @@
 package microbench
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -141,4 +142,15 @@ func TestFitDuration_ShortensWindows(t *testing.T) {
 	require.Equal(t, time.Millisecond, cfg.Window)
 	require.Equal(t, []int{10_000}, cfg.DueIndexes)
 	require.Equal(t, []int{10_000, 1_000_000}, DefaultConfig().DueIndexes)
+}
+
+func TestLoad_HasAPipelineOfCallsPerRoundTrip(t *testing.T) {
+	t.Parallel()
+	c := pingCase(3)
+	l := c.load(make([]callKeys, 5))
+	require.Len(t, l.Trips, 2)
+	for i, calls := range []int{3, 2} {
+		require.Equal(t, calls, l.Trips[i].Calls)
+		require.Equal(t, calls, strings.Count(string(l.Trips[i].Bytes), "PING"))
+	}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"sagabench/bench/internal/microbench/wire"
 )
 
 // The baseline is an older way to keep sagas in Redis: JSON records under three keys
@@ -26,75 +28,70 @@ const (
 var baselineTTLMS = strconv.FormatInt(baselineTTL.Milliseconds(), 10)
 
 // baselineKeys are the keys of a saga.
-type baselineKeys struct{ global, branches, status string }
-
-func baselineKeysOf(saga string) baselineKeys {
-	return baselineKeys{saga + ":g", saga + ":b", saga + ":s"}
+func baselineKeys(saga string) (global, branches, status string) {
+	return saga + ":g", saga + ":b", saga + ":s"
 }
 
-func baselineKey(script string) Key {
-	return Key{Case: "baseline " + script, Shape: Shape{Steps: baselineSteps}}
+func baselineKey(script string, pipeline int) Key {
+	return Key{Case: "baseline " + script, Shape: Shape{Steps: baselineSteps, Sagas: 1, Pipeline: pipeline, Conns: connections}}
 }
 
 // baselineCalls returns the calls of a saga.
 func baselineCalls(pipeline int) []callCount {
-	calls := []callCount{{baselineKey("save"), 1}, {baselineKey("branch"), baselineSteps}, {baselineKey("finish"), 1}}
-	for i := range calls {
-		calls[i].key.Sagas, calls[i].key.Pipeline, calls[i].key.Conns = 1, pipeline, connections
-	}
-	return calls
+	return []callCount{{baselineKey("save", pipeline), 1}, {baselineKey("branch", pipeline), baselineSteps}, {baselineKey("finish", pipeline), 1}}
 }
 
 // baselineCases are the three scripts.
-func baselineCases() []*callCase {
-	newCase := func(name string, prepare commands, args func(script []string, k baselineKeys, index, saga string) []string) *callCase {
-		script, err := baselineFiles.ReadFile("baseline/" + name + ".lua")
+func baselineCases(pipeline int) (all []*callCase) {
+	for _, c := range []struct {
+		script  string
+		prepare commands
+		args    func(global, branches, status, index, saga string) []string
+	}{
+		{"save", nil, func(global, branches, status, index, saga string) []string {
+			return append([]string{
+				"4", global, branches, status, index,
+				baselineTTLMS, baselineGlobal("submitted"), "submitted", strconv.FormatInt(dueAt(lease), 10), saga,
+			}, baselineBranches()...)
+		}},
+		{"branch", prepareBaseline, func(_, branches, status, _, _ string) []string {
+			return []string{"2", branches, status, "submitted", "1", baselineBranch(1, "succeed")}
+		}},
+		{"finish", prepareBaseline, func(global, _, status, index, saga string) []string {
+			return []string{"3", global, status, index, "submitted", baselineTTLMS, baselineGlobal("succeed"), "succeed", saga}
+		}},
+	} {
+		source, err := baselineFiles.ReadFile("baseline/" + c.script + ".lua")
 		if err != nil {
 			panic(err) // it is not embedded
 		}
-		return &callCase{
-			Key: baselineKey(name), items: anyReply, prepare: prepare, clear: clearBaseline,
-			args: func(all []string, call callKeys) []string {
-				saga := call.sagas[0]
-				return args(append(all, "EVAL", string(script)), baselineKeysOf(saga), call.index, saga)
+		all = append(all, &callCase{
+			Key: baselineKey(c.script, pipeline), items: wire.AnyReply, prepare: c.prepare, clear: clearBaseline,
+			args: func(args []string, call callKeys) []string {
+				global, branches, status := baselineKeys(call.sagas[0])
+				return append(append(args, "EVAL", string(source)), c.args(global, branches, status, call.index, call.sagas[0])...)
 			},
-		}
+		})
 	}
-	return []*callCase{
-		newCase("save", nil, func(script []string, k baselineKeys, index, saga string) []string {
-			return append(append(script, "4", k.global, k.branches, k.status, index,
-				baselineTTLMS, baselineGlobal("submitted"), "submitted", strconv.FormatInt(dueAt(lease), 10), saga), baselineBranches()...)
-		}),
-		newCase("branch", prepareBaseline, func(script []string, k baselineKeys, _, _ string) []string {
-			return append(script, "2", k.branches, k.status, "submitted", "1", baselineBranch(1, "succeed"))
-		}),
-		newCase("finish", prepareBaseline, func(script []string, k baselineKeys, index, saga string) []string {
-			return append(script, "3", k.global, k.status, index,
-				"submitted", baselineTTLMS, baselineGlobal("succeed"), "succeed", saga)
-		}),
-	}
+	return all
 }
 
 // prepareBaseline creates sagas as save leaves them.
 func prepareBaseline(ctx context.Context, pipe redis.Pipeliner, calls []callKeys) {
 	for _, call := range calls {
-		for _, saga := range call.sagas {
-			k := baselineKeysOf(saga)
-			pipe.Set(ctx, k.global, baselineGlobal("submitted"), baselineTTL)
-			pipe.Set(ctx, k.status, "submitted", baselineTTL)
-			pipe.RPush(ctx, k.branches, baselineBranches())
-			pipe.PExpire(ctx, k.branches, baselineTTL)
-		}
+		global, branches, status := baselineKeys(call.sagas[0])
+		pipe.Set(ctx, global, baselineGlobal("submitted"), baselineTTL)
+		pipe.Set(ctx, status, "submitted", baselineTTL)
+		pipe.RPush(ctx, branches, baselineBranches())
+		pipe.PExpire(ctx, branches, baselineTTL)
 	}
 	addDue(ctx, pipe, calls, dueLater)
 }
 
 func clearBaseline(ctx context.Context, pipe redis.Pipeliner, calls []callKeys) {
 	for _, call := range calls {
-		for _, saga := range call.sagas {
-			k := baselineKeysOf(saga)
-			pipe.Del(ctx, k.global, k.branches, k.status)
-		}
+		global, branches, status := baselineKeys(call.sagas[0])
+		pipe.Del(ctx, global, branches, status)
 	}
 	removeDue(ctx, pipe, calls)
 }

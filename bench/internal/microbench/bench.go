@@ -10,20 +10,21 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"sagabench/bench/internal/microbench/wire"
 	"sagabench/internal/tlsfiles"
 	"sagabench/lua"
 )
 
 // bench measures one server.
 type bench struct {
-	cfg      Config
-	address  string
-	keys     keyspace
-	server   Server
-	overhead HarnessOverhead
+	cfg     Config
+	address string
+	keys    keyspace
+	server  Server
+	pollUS  float64 // the server's CPU of one INFO cpu
 
 	control *redis.Client // for all but the measured calls
-	senders []*sender
+	conns   []*wire.Conn
 
 	caseList
 	created    bool  // there may be keys to remove
@@ -45,7 +46,7 @@ func open(ctx context.Context, cfg Config, url string) (_ *bench, err error) {
 		return nil, fmt.Errorf("redis: url: %w", err)
 	}
 	options.PoolSize, options.DialerRetries = 1, 1
-	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = timeout, timeout, timeout
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = wire.Timeout, wire.Timeout, wire.Timeout
 	options.Protocol, options.DisableIdentity = 2, true
 	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 
@@ -59,20 +60,16 @@ func open(ctx context.Context, cfg Config, url string) (_ *bench, err error) {
 // prepare does everything that comes before the first round.
 func (b *bench) prepare(ctx context.Context, options redis.Options) (err error) {
 	for range connections {
-		s, err := newSender(ctx, options)
+		s, err := wire.Dial(ctx, options)
 		if err != nil {
 			return err
 		}
-		b.senders = append(b.senders, s)
+		b.conns = append(b.conns, s)
 	}
-	if err := b.identify(ctx); err != nil {
-		return err
-	}
-	if err := b.calibrate(ctx); err != nil {
-		return err
-	}
-	if err := b.preload(ctx); err != nil {
-		return err
+	for _, do := range []func(context.Context) error{b.identify, b.calibrate, b.preload} {
+		if err := do(ctx); err != nil {
+			return err
+		}
 	}
 	if b.cfg.Against != nil {
 		b.caseList = comparisonCases(b.cfg.Against)
@@ -80,9 +77,6 @@ func (b *bench) prepare(ctx context.Context, options redis.Options) (err error) 
 		return err
 	}
 	for _, c := range b.cases {
-		if c.script.Source == "" {
-			continue
-		}
 		if err := b.loadScript(ctx, c.script); err != nil {
 			return err
 		}
@@ -90,7 +84,11 @@ func (b *bench) prepare(ctx context.Context, options redis.Options) (err error) 
 	return nil
 }
 
+// loadScript does nothing for a case without a script.
 func (b *bench) loadScript(ctx context.Context, script lua.Script) error {
+	if script.Source == "" {
+		return nil
+	}
 	if err := b.control.ScriptLoad(ctx, script.Source).Err(); err != nil {
 		return fmt.Errorf("script %s: %w", script.Name, err)
 	}
@@ -113,7 +111,7 @@ func (b *bench) identify(ctx context.Context) error {
 	b.server = Server{Version: fields["redis_version"], Allocator: fields["mem_allocator"], Settings: map[string]string{}}
 	for _, name := range []string{"io-threads", "appendonly", "appendfsync", "save", "hz", "zset-max-ziplist-entries"} {
 		setting, err := b.control.ConfigGet(ctx, name).Result()
-		if isRefusal(err) {
+		if wire.IsRefusal(err) {
 			b.note("settings: CONFIG: %v", err)
 			return nil
 		}
@@ -150,13 +148,13 @@ func (b *bench) round(ctx context.Context, show func(Progress)) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		show(Progress{Doing: c.Case, Done: i, Of: len(order), Round: b.rounds})
 		if c.refused {
 			continue
 		}
+		show(Progress{Doing: c.Case, Done: i, Of: len(order), Round: b.rounds})
 		// A window is not interrupted: it removes its sagas.
 		err := b.measureCase(context.WithoutCancel(ctx), c)
-		if isRefusal(err) { // this concerns only this case
+		if wire.IsRefusal(err) { // this concerns only this case
 			c.refused = true
 			b.note("%s: %v", c.name(), err)
 		} else if err != nil {
@@ -192,8 +190,7 @@ func (b *bench) chooseCalls(ctx context.Context, c *callCase) error {
 	if err != nil {
 		return err
 	}
-	n := s.calls * b.cfg.Window.Seconds() / s.duration.Seconds()
-	n = min(n, maxBytes/s.inPerCall())
+	n := min(s.callsPerS()*b.cfg.Window.Seconds(), maxBytes/s.inPerCall())
 	c.calls = max(minCalls, c.Pipeline, min(int(n), smallIndexes*maxAdded/c.Sagas))
 	return nil
 }
@@ -224,13 +221,12 @@ func (b *bench) pipeline(ctx context.Context, queue commands, calls []callKeys) 
 func (b *bench) close() error {
 	var err error
 	if b.created {
-		err = b.removeKeys(context.Background())
+		if err = b.removeKeys(context.Background()); err != nil {
+			err = fmt.Errorf("redis at %s: keys that begin with %s are left: %w", b.address, b.keys.prefix, err)
+		}
 	}
-	if err != nil {
-		err = fmt.Errorf("redis at %s: keys that begin with %s are left: %w", b.address, b.keys.prefix, err)
-	}
-	for _, s := range b.senders {
-		s.client.Close()
+	for _, s := range b.conns {
+		s.Close()
 	}
 	b.control.Close()
 	return err

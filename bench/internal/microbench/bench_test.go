@@ -202,36 +202,7 @@ func TestBench_NoRoomForALargeIndex(t *testing.T) {
 		sizes[p.DueIndex] = true
 	}
 	require.Equal(t, []int{0, 400}, slices.Sorted(maps.Keys(sizes)))
-	require.Contains(t, b.result().NotMeasured[0], "due index of 10000000: the server has")
-}
-
-func TestBench_NoticesOtherClients(t *testing.T) {
-	t.Parallel()
-	server := labtest.Start(t, lab.Redis, lab.Config{})
-	cfg := quick()
-	cfg.Against = lua.All()
-	b, other := openBench(t, cfg, server.URL()), connect(t, server)
-	require.NoError(t, b.round(t.Context(), silent))
-	require.NotContains(t, lines(b.result().Warnings), "other clients:")
-	stop, stopped := make(chan struct{}), make(chan error)
-	go func() {
-		for {
-			select {
-			case <-stop:
-				stopped <- nil
-				return
-			default:
-			}
-			if err := other.Echo(context.WithoutCancel(t.Context()), strings.Repeat("x", 1<<16)).Err(); err != nil {
-				stopped <- err
-				return
-			}
-		}
-	}()
-	require.NoError(t, b.round(t.Context(), silent))
-	close(stop)
-	require.NoError(t, <-stopped)
-	require.Contains(t, lines(b.result().Warnings), "other clients:")
+	require.Contains(t, b.result().NotMeasured[0], "due index of 10000000: needs maxmemory")
 }
 
 func TestBench_AgainstOtherScripts(t *testing.T) {

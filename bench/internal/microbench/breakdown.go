@@ -102,15 +102,15 @@ func (b *bench) breakdown(script lua.Script, s Shape) (Breakdown, bool) {
 	variant := func(name string) Key { return Key{Case: script.Name, Variant: name, Shape: s} }
 	a := ablation{
 		alone: price(Key{Case: script.Name, Shape: s.with(s.Sagas, 1)}), whole: perCall,
-		ping:  price(Key{Case: ping, Shape: Shape{Sagas: 1, Pipeline: s.Pipeline, Conns: connections}}),
+		ping:  price(Key{Case: ping, Shape: pingShape(s.Pipeline)}),
 		empty: price(variant(empty)), noCommands: price(variant(noCommands)), without: map[string]float64{},
 	}
 	if a.alone*a.ping*a.empty*a.noCommands == 0 {
 		return Breakdown{}, false
 	}
-	for _, c := range b.cases {
-		if command, is := strings.CutPrefix(c.Variant, without); is && c.Key == variant(c.Variant) && c.measured() {
-			a.without[command] = price(c.Key)
+	for command := range reference.inside() {
+		if us := price(variant(without + strings.ToUpper(command))); us > 0 {
+			a.without[strings.ToUpper(command)] = us
 		}
 	}
 	all := Breakdown{Key: key, TotalUS: a.alone / float64(s.Sagas), Parts: a.parts(s.Sagas)}
@@ -119,10 +119,9 @@ func (b *bench) breakdown(script lua.Script, s Shape) (Breakdown, bool) {
 		if p.Cause != CauseCommand {
 			continue
 		}
-		name := strings.ToLower(p.Command)
-		own := reference.median(func(s sample) float64 { return s.inside[name].US / s.sagas })
-		p.Line, p.OwnUS = lineOf(script, p.Command), &own
-		p.Calls = reference.median(func(s sample) float64 { return s.inside[name].Calls / s.sagas })
+		perCall := reference.inside()[strings.ToLower(p.Command)]
+		own := perCall.US / float64(s.Sagas)
+		p.Line, p.OwnUS, p.Calls = lineOf(script, p.Command), &own, perCall.Calls/float64(s.Sagas)
 		if all.Costliest == "" { // commands are in order
 			all.Costliest = p.Line + " " + p.Command
 		}

@@ -3,9 +3,11 @@ package microbench
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
+	"sagabench/bench/internal/microbench/wire"
 	"sagabench/lua"
 )
 
@@ -21,12 +23,7 @@ type Key struct {
 }
 
 // name is how the case is called in messages.
-func (k Key) name() string {
-	if k.Variant == whole {
-		return k.Case
-	}
-	return k.Case + ", " + k.Variant
-}
+func (k Key) name() string { return strings.TrimSuffix(k.Case+", "+k.Variant, ", ") }
 
 // reference is the key of the case that this one is compared with. It is the key
 // itself if the case is compared with nothing.
@@ -41,7 +38,7 @@ type callCase struct {
 	script  lua.Script // loaded before it is measured; without a source: none
 	prepare commands   // creates what the calls need; nil: nothing
 	args    func(args []string, call callKeys) []string
-	items   int      // expected in the reply; anyReply: any but an error
+	items   int      // expected in the reply; wire.AnyReply: any but an error
 	clear   commands // removes what the calls leave; nil: nothing
 
 	reference *callCase // has as many calls in a window; nil: none
@@ -54,37 +51,30 @@ type callCase struct {
 type commands func(ctx context.Context, pipe redis.Pipeliner, calls []callKeys)
 
 // load encodes the calls.
-func (c *callCase) load(calls []callKeys) *load {
-	l := &load{items: c.items}
+func (c *callCase) load(calls []callKeys) *wire.Load {
+	l := &wire.Load{Items: c.items}
 	var args []string
 	for part := range slices.Chunk(calls, c.Pipeline) {
 		var trip []byte
 		for _, call := range part {
 			args = c.args(args[:0], call)
-			trip = appendCall(trip, args)
+			trip = wire.AppendCall(trip, args)
 		}
-		l.trips = append(l.trips, roundTrip{trip, len(part)})
+		l.Trips = append(l.Trips, wire.RoundTrip{Bytes: trip, Calls: len(part)})
 	}
 	return l
 }
 
-// values returns one value of each sample.
-func (c *callCase) values(of func(sample) float64) (values []float64) {
+// estimate is of a case that was measured.
+func (c *callCase) estimate(of func(sample) float64) Estimate {
+	var values []float64
 	for _, s := range c.samples {
 		values = append(values, of(s))
 	}
-	return values
+	return *estimate(values, usual)
 }
 
-func (c *callCase) estimate(of func(sample) float64) Estimate { return *estimate(c.values(of), usual) }
-
-// median is 0 without samples.
-func (c *callCase) median(of func(sample) float64) float64 {
-	if len(c.samples) == 0 {
-		return 0
-	}
-	return c.estimate(of).Median
-}
+func (c *callCase) median(of func(sample) float64) float64 { return c.estimate(of).Median }
 
 // measured reports whether there is a case with samples.
 func (c *callCase) measured() bool { return c != nil && len(c.samples) > 0 }
@@ -113,7 +103,7 @@ func newCase(o operation, variant string, s Shape) *callCase {
 	}
 	c := &callCase{
 		Key:    Key{Case: o.script.Name, Variant: variant, Shape: s},
-		script: script, items: anyReply,
+		script: script, items: wire.AnyReply,
 		prepare: func(ctx context.Context, pipe redis.Pipeliner, calls []callKeys) {
 			if o.exists {
 				createSagas(ctx, pipe, calls, o.stored(s))
@@ -135,8 +125,8 @@ func newCase(o operation, variant string, s Shape) *callCase {
 	}
 	if variant == whole {
 		c.items = 0
-		if o.items != nil {
-			c.items = o.items(s.Sagas)
+		if o.claims {
+			c.items = 1 + 2*s.Sagas
 		}
 	}
 	return c
@@ -172,25 +162,25 @@ func removeDue(ctx context.Context, pipe redis.Pipeliner, calls []callKeys) {
 	eachIndex(calls, func(index string, sagas []string) { pipe.ZRem(ctx, index, sagas) })
 }
 
-// chunk is how many keys or members one command of a preparation holds.
-const chunk = 500
-
-// eachIndex calls do for the sagas of each due index, at most a chunk at a time.
+// eachIndex calls do for the sagas of each due index.
 func eachIndex(calls []callKeys, do func(index string, sagas []string)) {
 	all := map[string][]string{}
 	for _, call := range calls {
 		all[call.index] = append(all[call.index], call.sagas...)
 	}
 	for index, sagas := range all {
-		for part := range slices.Chunk(sagas, chunk) {
-			do(index, part)
-		}
+		do(index, sagas)
 	}
 }
 
 const ping = "PING"
 
 // pingCase is a command that does nothing.
-func pingCase() *callCase {
-	return &callCase{Key: Key{Case: ping}, items: anyReply, args: func(args []string, _ callKeys) []string { return append(args, "PING") }}
+func pingCase(pipeline int) *callCase {
+	return &callCase{
+		Key: Key{Case: ping, Shape: pingShape(pipeline)}, items: wire.AnyReply,
+		args: func(args []string, _ callKeys) []string { return append(args, ping) },
+	}
 }
+
+func pingShape(pipeline int) Shape { return Shape{Sagas: 1, Pipeline: pipeline, Conns: connections} }

@@ -28,15 +28,6 @@ func (l *caseList) add(c *callCase) {
 	l.cases = append(l.cases, c)
 }
 
-// addPipelines adds a case of one saga per call at every pipeline.
-func (l *caseList) addPipelines(c *callCase) {
-	for _, pipeline := range pipelines {
-		one := *c
-		one.Sagas, one.Pipeline, one.Conns = 1, pipeline, connections
-		l.add(&one)
-	}
-}
-
 // priceCases returns everything that is measured of this repository's scripts.
 func (b *bench) priceCases(ctx context.Context) (l caseList, err error) {
 	for _, script := range lua.All() {
@@ -64,8 +55,10 @@ func (b *bench) priceCases(ctx context.Context) (l caseList, err error) {
 			l.add(newCase(o, whole, s))
 		}
 	}
-	for _, c := range append(baselineCases(), pingCase()) {
-		l.addPipelines(c)
+	for _, pipeline := range pipelines {
+		for _, c := range append(baselineCases(pipeline), pingCase(pipeline)) {
+			l.add(c)
+		}
 	}
 	return l, nil
 }

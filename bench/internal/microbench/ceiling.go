@@ -45,12 +45,12 @@ func (b *bench) sagaPrice(calls []callCount) (p SagaPrice, ok bool) {
 		if !c.measured() {
 			return p, false
 		}
-		n := float64(call.times)
+		n := float64(call.times) / float64(call.key.Sagas)
 		p.Pipeline = call.key.Pipeline
-		p.Calls += n / float64(call.key.Sagas)
-		p.CPUUS += n * c.median(sample.corePerSaga)
-		p.BytesIn += n * c.median(sample.inPerSaga)
-		p.BytesOut += n * c.median(sample.outPerSaga)
+		p.Calls += n
+		p.CPUUS += n * c.median(sample.corePerCall)
+		p.BytesIn += n * c.median(sample.inPerCall)
+		p.BytesOut += n * c.median(sample.outPerCall)
 	}
 	if p.CPUUS > 0 {
 		p.PerS = usPerS / p.CPUUS

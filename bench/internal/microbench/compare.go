@@ -28,12 +28,10 @@ const (
 )
 
 func verdict(ratio Estimate) string {
-	switch {
-	case ratio.N < minRoundsStrict:
-		return NoDifference
-	case ratio.High < 1:
+	switch enough := ratio.N >= minRoundsStrict; {
+	case enough && ratio.High < 1:
 		return Cheaper
-	case ratio.Low > 1:
+	case enough && ratio.Low > 1:
 		return Costlier
 	default:
 		return NoDifference

@@ -3,17 +3,10 @@
 //
 // # Method
 //
-// A case is one kind of call: a script at one [Shape] of its sagas, a script with a
-// part left out, or something to compare with, such as a plain command or the
-// baseline. A window sends a few milliseconds of one case's calls, which were encoded
-// before, over 16 connections. The price is the difference of the server's CPU time
-// (INFO cpu, in µs) around the window. A round measures each case once, and every
-// other round runs in inverted order. A price is the median of the rounds, with a
-// confidence interval.
-//
-// Each window has new sagas, which are created before and removed after it. The server
-// holds finished sagas and due indexes like one in production. Every reply is read. A
-// reply that shows that not everything was done fails the case.
+// docs/lua.md describes it. A case is one kind of call: a script at one [Shape] of its
+// sagas, a script with a part left out, PING, or a script of the baseline. Each window
+// has new sagas, which are created before and removed after it. A reply that shows that
+// not everything was done fails the case.
 //
 // # Guarantees
 //
@@ -27,6 +20,5 @@
 //
 // # Limits
 //
-// The whole CPU of the server is counted, so it should have no other load. Traffic of
-// other clients is detected and reported as a warning.
+// The whole CPU of the server is counted, so it should have no other load.
 package microbench

@@ -17,9 +17,9 @@ type operation struct {
 	after  dueState
 	// args appends the KEYS with their number, and the ARGV, of a call.
 	args func(args []string, call callKeys, s Shape) []string
-	// items is the number of items in the reply when everything was done; nil: 0.
-	items    func(sagas int) int
-	readsAll bool // it reads sagas from their first byte, in case they are unreadable
+	// claims is set if it returns its sagas, and reads them from their first byte in case
+	// they are unreadable.
+	claims bool
 	// branch is the one that it marks; the actions before it have succeeded. nil: the
 	// operation reads no marks.
 	branch func(s Shape) int
@@ -40,10 +40,7 @@ var operationsByName = map[string]operation{
 	lua.Update.Name:     {exists: true, args: updateArgs, branch: updatedBranch},
 	lua.Complete.Name:   {exists: true, before: dueLater, args: completeArgs, branch: lastBranch},
 	lua.Reschedule.Name: {exists: true, before: dueLater, after: dueLater, args: rescheduleArgs},
-	lua.Claim.Name: {
-		exists: true, before: overdue, after: overdue, args: claimArgs, readsAll: true,
-		items: func(sagas int) int { return 1 + 2*sagas },
-	},
+	lua.Claim.Name:      {exists: true, before: overdue, after: overdue, args: claimArgs, claims: true},
 }
 
 // operationOf returns what a script does.
@@ -130,7 +127,7 @@ func (o operation) stored(s Shape) string {
 
 // head is the part of stored that the operation reads with GETRANGE.
 func (o operation) head(s Shape) string {
-	if o.readsAll {
+	if o.claims {
 		return o.stored(s)[:min(2044, len(o.stored(s)))]
 	}
 	end := lua.AtMarks

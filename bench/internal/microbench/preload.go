@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -33,12 +32,15 @@ func (b *bench) preload(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("preloading: %w", err)
 	}
+	memory, err := b.info(ctx, "memory")
+	if err != nil {
+		return err
+	}
 	for _, size := range b.cfg.DueIndexes {
-		fits, err := b.hasMemory(ctx, size)
-		if err != nil {
-			return err
-		}
-		if !fits {
+		const bytesPerSaga = 300 // with a margin of a half
+		limit, need := memory.number("maxmemory"), memory.number("used_memory")+float64(bytesPerSaga*size)
+		if limit > 0 && need > limit {
+			b.note("due index of %d: needs maxmemory %.0f MB, not %.0f", size, need/1e6, limit/1e6)
 			continue
 		}
 		b.doing("preloading %d due sagas", size)
@@ -71,6 +73,9 @@ func (b *bench) preloadIndex(ctx context.Context, index string, n int) error {
 	})
 }
 
+// chunk is how many keys or members are preloaded in one round trip.
+const chunk = 500
+
 // inChunks pipelines the commands that queue adds for n items, a chunk at a time.
 func (b *bench) inChunks(ctx context.Context, n int, queue func(pipe redis.Pipeliner, from, to int)) error {
 	for from := 0; from < n; from += chunk {
@@ -84,37 +89,14 @@ func (b *bench) inChunks(ctx context.Context, n int, queue func(pipe redis.Pipel
 	return nil
 }
 
-// hasMemory reports whether the server has memory for a due index with a margin of a
-// half. If not, it says so in the result.
-func (b *bench) hasMemory(ctx context.Context, dueIndex int) (bool, error) {
-	const bytesPerSaga = 200 // rounded up
-	memory, err := b.info(ctx, "memory")
-	if err != nil {
-		return false, err
-	}
-	used, err := memory.number("used_memory")
-	if err != nil {
-		return false, err
-	}
-	limit, _ := strconv.ParseFloat(memory["maxmemory"], 64)
-	if limit == 0 {
-		limit, _ = strconv.ParseFloat(memory["total_system_memory"], 64)
-	}
-	need := 1.5 * bytesPerSaga * float64(dueIndex)
-	if limit > 0 && used+need > limit {
-		b.note("due index of %d: the server has %.0f MB left, and it needs %.0f", dueIndex, (limit-used)/1e6, need/1e6)
-		return false, nil
-	}
-	return true, nil
-}
-
 // removeKeys removes every key that was preloaded, by its name.
 func (b *bench) removeKeys(ctx context.Context) error {
 	var keys []string
-	for _, size := range append([]int{0}, b.cfg.DueIndexes...) {
-		for n := range indexes(size) {
-			keys = append(keys, b.keys.index(size, n))
-		}
+	for n := range smallIndexes {
+		keys = append(keys, b.keys.index(0, n))
+	}
+	for _, size := range b.cfg.DueIndexes {
+		keys = append(keys, b.keys.index(size, 0))
 	}
 	if err := b.control.Del(ctx, keys...).Err(); err != nil {
 		return err

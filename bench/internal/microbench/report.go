@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"sagabench/internal/document"
@@ -19,9 +18,7 @@ func (s Summary) Document(dir string) document.Document {
 	if !s.Validity.Valid {
 		d.Verdict = "NOT VALID: the warnings below say why; do not quote these numbers"
 	}
-	if len(servers) > 1 {
-		d.Parts = append(d.Parts, serversTable(servers))
-	}
+	lists := []document.Part{{Title: "Warnings", List: s.Validity.Warnings}}
 	for _, one := range servers {
 		for _, p := range one.parts() {
 			if len(servers) > 1 {
@@ -29,12 +26,9 @@ func (s Summary) Document(dir string) document.Document {
 			}
 			d.Parts = append(d.Parts, p)
 		}
+		lists = append(lists, document.Part{Title: "Not measured on " + one.Label(), List: one.NotMeasured})
 	}
-	d.Parts = append(d.Parts, document.Part{Title: "Warnings", List: s.Validity.Warnings})
-	for _, one := range servers {
-		d.Parts = append(d.Parts, document.Part{Title: "Not measured on " + one.Label(), List: one.NotMeasured})
-	}
-	d.Parts = slices.DeleteFunc(d.Parts, func(p document.Part) bool {
+	d.Parts = slices.DeleteFunc(append(d.Parts, lists...), func(p document.Part) bool {
 		return len(p.List) == 0 && (p.Table == nil || len(p.Table.Rows) == 0)
 	})
 	d.Parts = append(d.Parts, document.Part{Title: "Environment", Facts: []document.Fact{
@@ -99,7 +93,11 @@ func (r Result) addScripts(p document.Part, shapes []Shape) {
 	for _, script := range lua.All() {
 		var cells []string
 		for _, s := range shapes {
-			cells = append(cells, r.perSaga(script.Name, s))
+			cell := format.Unknown
+			if price := r.price(script.Name, s); price != nil {
+				cell = format.Number(price.PerSagaUS)
+			}
+			cells = append(cells, cell)
 		}
 		addRow(p, script.Name, cells...)
 	}
@@ -131,13 +129,15 @@ func (r Result) baselineTable() document.Part {
 	p := table("Baseline and ours: one saga of 2 steps",
 		"The baseline keeps JSON records under three keys and an index, and sends the text of its four scripts.",
 		"CPU µs", "times ours", "sagas/s of a core", "calls", "bytes in", "bytes out")
+	add := func(name string, price SagaPrice, ratio string) {
+		addRow(p, name, format.Number(price.CPUUS), ratio, format.Number(price.PerS),
+			format.Number(price.Calls), format.Number(price.BytesIn), format.Number(price.BytesOut))
+	}
 	for _, c := range r.Baselines {
-		addRow(p, fmt.Sprintf("baseline, %d per round trip", c.Pipeline),
-			format.Number(c.CPUUS), format.Unknown, format.Number(c.PerS), format.Number(c.Calls), format.Number(c.BytesIn), format.Number(c.BytesOut))
+		add(fmt.Sprintf("baseline, %d per round trip", c.Pipeline), c.SagaPrice, format.Unknown)
 		for _, sagas := range batches {
 			if our := r.ceiling(base.with(sagas, c.Pipeline)); our != nil {
-				addRow(p, fmt.Sprintf("  ours, %d per call", sagas), format.Number(our.CPUUS), format.Number(c.Ratios[strconv.Itoa(sagas)]), format.Number(our.PerS),
-					format.Number(our.Calls), format.Number(our.BytesIn), format.Number(our.BytesOut))
+				add(fmt.Sprintf("  ours, %d per call", sagas), our.SagaPrice, format.Number(c.Ratios[strconv.Itoa(sagas)]))
 			}
 		}
 	}
@@ -146,11 +146,11 @@ func (r Result) baselineTable() document.Part {
 
 var causes = []string{CauseNetwork, CauseDispatch, CauseArguments, CauseLua, CauseCommand, CauseRest}
 
-// byCause adds up the parts of each cause.
-func (b Breakdown) byCause() map[string]float64 {
-	sums := map[string]float64{}
+// byCause adds up the parts of each of the causes.
+func (b Breakdown) byCause() []float64 {
+	sums := make([]float64, len(causes))
 	for _, p := range b.Parts {
-		sums[p.Cause] += p.US
+		sums[slices.Index(causes, p.Cause)] += p.US
 	}
 	return sums
 }
@@ -160,44 +160,38 @@ func (r Result) breakdownTable() document.Part {
 		"Measured by leaving parts out; one call per round trip. Rest is what the differences do not explain: for example, the first command on a key loads it into the CPU's cache.",
 		"total", CauseNetwork, CauseDispatch, CauseArguments, CauseLua, "commands", CauseRest, "costliest line")
 	for _, b := range r.Breakdowns {
-		sums := b.byCause()
 		cells := []string{format.Number(b.TotalUS)}
-		for _, cause := range causes {
-			cells = append(cells, format.Number(sums[cause]))
+		for _, us := range b.byCause() {
+			cells = append(cells, format.Number(us))
 		}
 		addRow(p, fmt.Sprintf("%s, %d per call", b.Case, b.Sagas), append(cells, b.Costliest)...)
 	}
-	for _, sagas := range detailedBatches { // bars of different batches differ too much in length for one chart
-		if c := r.breakdownChart(sagas); len(c.Bars) > 0 {
-			p.More = append(p.More, c)
-		}
-	}
-	if len(p.More) > 0 {
-		p.Chart, p.More = &p.More[0], p.More[1:]
+	if len(r.Breakdowns) > 0 { // bars of different batches differ too much in length for one chart
+		chart := r.breakdownChart(detailedBatches[0])
+		p.Chart, p.More = &chart, []document.Chart{r.breakdownChart(detailedBatches[1])}
 	}
 	return p
 }
 
 // breakdownChart has a bar for each script with a layer for each cause.
 func (r Result) breakdownChart(sagas int) document.Chart {
-	c := document.Chart{X: document.Axis{Label: "µs per saga"}}
+	c := document.Chart{
+		Summary: fmt.Sprintf("µs of Redis per saga by cause, %s per call.", format.Plural(sagas, "saga")),
+		X:       document.Axis{Label: "µs per saga"},
+	}
 	for _, cause := range causes {
 		c.Series = append(c.Series, document.Series{Name: cause})
 	}
-	var totals []string
 	for _, b := range r.Breakdowns {
 		if b.Sagas != sagas {
 			continue
 		}
 		c.Bars = append(c.Bars, b.Case)
-		sums := b.byCause()
-		for i, cause := range causes {
+		for i, us := range b.byCause() {
 			// Noise can make a cause negative, which no bar can show.
-			c.Series[i].Points = append(c.Series[i].Points, document.Point{Y: max(0, sums[cause])})
+			c.Series[i].Points = append(c.Series[i].Points, document.Point{Y: max(0, us)})
 		}
-		totals = append(totals, b.Case+" "+format.Number(b.TotalUS))
 	}
-	c.Summary = fmt.Sprintf("µs of Redis per saga by cause, %s per call: %s.", format.Plural(sagas, "saga"), strings.Join(totals, ", "))
 	return c
 }
 
@@ -244,75 +238,22 @@ func (r Result) comparisonTable() document.Part {
 	return p
 }
 
-// serversTable sets the servers side by side.
-func serversTable(results []Result) document.Part {
-	p := table("Servers side by side, CPU µs per saga", "Sagas per call / calls per round trip.")
-	add := func(name string, of func(Result) string) {
-		var cells []string
-		for _, r := range results {
-			cells = append(cells, of(r))
-		}
-		addRow(p, name, cells...)
+func find[T any](all []T, is func(T) bool) *T {
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		return &all[i]
 	}
-	for _, r := range results {
-		p.Table.Columns = append(p.Table.Columns, r.Label())
-	}
-	for _, sagas := range detailedBatches {
-		for _, pipeline := range []int{1, base.Pipeline} {
-			s := base.with(sagas, pipeline)
-			at := fmt.Sprintf(" %d/%d", sagas, pipeline)
-			for _, call := range sagaCalls(s) {
-				add(call.key.Case+at, func(r Result) string { return r.perSaga(call.key.Case, s) })
-			}
-			add("sagas/s of a core"+at, func(r Result) string {
-				if c := r.ceiling(s); c != nil {
-					return format.Number(c.PerS)
-				}
-				return format.Unknown
-			})
-		}
-	}
-	add("baseline, a saga", func(r Result) string {
-		if old := r.baseline(1); old != nil {
-			return format.Number(old.CPUUS)
-		}
-		return format.Unknown
-	})
-	return p
+	return nil
 }
 
 func (r Result) baseline(pipeline int) *Baseline {
-	for i, b := range r.Baselines {
-		if b.Pipeline == pipeline {
-			return &r.Baselines[i]
-		}
-	}
-	return nil
+	return find(r.Baselines, func(b Baseline) bool { return b.Pipeline == pipeline })
 }
 
 // price finds what a case without a variant costs; nil if it was not measured.
 func (r Result) price(name string, s Shape) *Price {
-	key := Key{Case: name, Shape: s}
-	for i, p := range r.Prices {
-		if p.Key == key {
-			return &r.Prices[i]
-		}
-	}
-	return nil
-}
-
-func (r Result) perSaga(script string, s Shape) string {
-	if p := r.price(script, s); p != nil {
-		return format.Number(p.PerSagaUS)
-	}
-	return format.Unknown
+	return find(r.Prices, func(p Price) bool { return p.Key == Key{Case: name, Shape: s} })
 }
 
 func (r Result) ceiling(s Shape) *Ceiling {
-	for i, c := range r.Ceilings {
-		if c.Steps == s.Steps && c.Sagas == s.Sagas && c.Pipeline == s.Pipeline {
-			return &r.Ceilings[i]
-		}
-	}
-	return nil
+	return find(r.Ceilings, func(c Ceiling) bool { return c.Steps == s.Steps && c.Sagas == s.Sagas && c.Pipeline == s.Pipeline })
 }

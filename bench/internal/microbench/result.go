@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"slices"
 	"time"
 
 	"sagabench/bench/internal/environment"
 	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/stats"
 )
 
 // Summary is summary.json of bench lua.
@@ -38,17 +38,17 @@ func summarize(ctx context.Context, cfg Config, started time.Time, servers []Res
 		Validity:    result.Validity{Valid: incomplete == nil, Warnings: []string{}},
 		Environment: environment.Describe(ctx),
 	}}
-	warn := func(warning string) { s.Validity.Warnings = append(s.Validity.Warnings, warning) }
+	warnings := &s.Validity.Warnings
 	if incomplete != nil {
-		warn("incomplete: " + incomplete.Error())
+		*warnings = append(*warnings, "incomplete: "+incomplete.Error())
 	}
 	if first.sharedHost {
 		s.Run.Topology = "caller and Redis on one machine"
-		warn("shared host: the caller and Redis share a machine; its speed limits the calls per second, but hardly the CPU per call")
+		*warnings = append(*warnings, "shared host: the caller and Redis share a machine; its speed limits the calls per second, but hardly the CPU per call")
 	}
 	for _, one := range servers {
 		for _, warning := range one.Warnings {
-			warn(one.Label() + ": " + warning)
+			*warnings = append(*warnings, one.Label()+": "+warning)
 		}
 	}
 	return s
@@ -72,7 +72,7 @@ type Method struct {
 	WindowMS      float64 `json:"window_ms"`
 	DueIndexes    []int   `json:"due_indexes"`
 	FinishedSagas int     `json:"finished_sagas_kept"`
-	HarnessOverhead
+	PollUS        float64 `json:"poll_us"` // CPU of asking for the server's CPU once; subtracted from every price
 }
 
 // Result is what was measured on one server.
@@ -96,7 +96,7 @@ func (b *bench) result() Result {
 		Server: b.server,
 		Method: Method{
 			Rounds: b.rounds, WindowMS: float64(b.cfg.Window) / float64(time.Millisecond),
-			DueIndexes: b.cfg.DueIndexes, FinishedSagas: b.cfg.FinishedSagas, HarnessOverhead: b.overhead,
+			DueIndexes: b.cfg.DueIndexes, FinishedSagas: b.cfg.FinishedSagas, PollUS: b.pollUS,
 		},
 		Prices: []Price{}, Breakdowns: b.breakdowns(), Ceilings: b.ceilings(), Comparisons: b.comparisons(),
 		NotMeasured: append([]string{}, b.notes...),
@@ -107,8 +107,8 @@ func (b *bench) result() Result {
 			r.Prices = append(r.Prices, c.price())
 		}
 	}
-	r.Warnings = b.warnings(r)
-	local, remote := b.senders[0].conn.LocalAddr(), b.senders[0].conn.RemoteAddr()
+	r.Warnings = r.warnings()
+	local, remote := b.conns[0].LocalAddr(), b.conns[0].RemoteAddr()
 	r.sharedHost = local.Network() == "unix" || hostOf(local) == hostOf(remote)
 	return r
 }
@@ -119,46 +119,38 @@ func hostOf(address net.Addr) string {
 }
 
 func (c *callCase) price() Price {
-	p := Price{
-		Key: c.Key, CPUUS: c.estimate(sample.cpuPerCall), CoreUS: c.median(sample.corePerCall), CallsPerS: c.estimate(sample.callsPerS),
-		BytesIn: c.median(sample.inPerCall), BytesOut: c.median(sample.outPerCall), Inside: map[string]Inside{},
+	cpu := c.estimate(sample.cpuPerCall)
+	return Price{
+		Key: c.Key, CPUUS: cpu, CoreUS: c.median(sample.corePerCall), PerSagaUS: cpu.Median / float64(c.Sagas),
+		CallsPerS: c.estimate(sample.callsPerS), BytesIn: c.median(sample.inPerCall), BytesOut: c.median(sample.outPerCall),
+		Inside: c.inside(),
 	}
-	p.PerSagaUS = p.CPUUS.Median / float64(c.Sagas)
+}
+
+// inside returns the commands of one call.
+func (c *callCase) inside() map[string]Inside {
+	all := map[string]Inside{}
 	for _, s := range c.samples {
-		maps.Copy(p.Inside, s.inside)
+		maps.Copy(all, s.inside)
 	}
-	for command := range p.Inside {
-		p.Inside[command] = Inside{
+	for command := range all {
+		all[command] = Inside{
 			Calls: c.median(func(s sample) float64 { return s.inside[command].Calls / s.calls }),
 			US:    c.median(func(s sample) float64 { return s.inside[command].US / s.calls }),
 		}
 	}
-	return p
+	return all
 }
 
-// Thresholds of warnings.
-const (
-	wideSpread   = 0.10 // of the interval of the typical price
-	foreignShare = 0.01 // of the bytes that the server received
-	idleShare    = 0.02 // of a core
-	usPerS       = 1e6
-)
-
 // warnings say what to know before a price is quoted.
-func (b *bench) warnings(r Result) []string {
+func (r Result) warnings() []string {
+	const wideSpread = 0.10 // of the interval of the typical price
 	all := []string{}
-	warn := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
-	if b.rounds > 0 && b.rounds < minRounds {
-		warn("few rounds: %d; an interval needs %d", b.rounds, minRounds)
+	if n := r.Method.Rounds; n > 0 && n < minRounds {
+		all = append(all, fmt.Sprintf("few rounds: %d; an interval needs %d", n, minRounds))
 	}
 	if spread := r.spread(); spread > wideSpread {
-		warn("noise: the interval of the typical price is %.0f%% wide, which means that the machine was busy", 100*spread)
-	}
-	if foreign, all := b.foreignBytes(); foreign > foreignShare*all {
-		warn("other clients: they sent %.1f%% of the bytes that the server received, and what it did for them is in the prices", 100*foreign/all)
-	}
-	if share := b.overhead.IdleUS / usPerS; share > idleShare {
-		warn("the server is not idle: without calls it uses %.1f%% of a core", 100*share)
+		all = append(all, fmt.Sprintf("noise: the interval of the typical price is %.0f%% wide, which means that the machine was busy", 100*spread))
 	}
 	return all
 }
@@ -172,18 +164,5 @@ func (r Result) spread() float64 {
 	if len(spreads) == 0 {
 		return 0
 	}
-	slices.Sort(spreads)
-	return spreads[len(spreads)/2]
-}
-
-// foreignBytes returns how many bytes the server received in all windows from other
-// clients, and how many in total.
-func (b *bench) foreignBytes() (foreign, total float64) {
-	for _, c := range b.cases {
-		for _, s := range c.samples {
-			foreign += max(0, s.foreign)
-			total += max(0, s.foreign) + s.in
-		}
-	}
-	return foreign, total
+	return stats.Median(spreads)
 }

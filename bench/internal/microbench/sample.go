@@ -1,6 +1,7 @@
 package microbench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sagabench/bench/internal/microbench/wire"
 )
+
+const usPerS = 1e6
 
 // sample is what one window measured.
 type sample struct {
@@ -18,21 +23,17 @@ type sample struct {
 	cpu      cpu // of the server, without that of measuring it
 	in, out  float64
 	inside   map[string]Inside // commands that ran, without the harness' own
-	foreign  float64           // bytes that the server received from other clients
 }
 
 func (s sample) cpuPerCall() float64  { return s.cpu.all / s.calls }
 func (s sample) corePerCall() float64 { return s.cpu.main / s.calls }
-func (s sample) corePerSaga() float64 { return s.cpu.main / s.sagas }
 func (s sample) callsPerS() float64   { return s.calls / s.duration.Seconds() }
 func (s sample) inPerCall() float64   { return s.in / s.calls }
 func (s sample) outPerCall() float64  { return s.out / s.calls }
-func (s sample) inPerSaga() float64   { return s.in / s.sagas }
-func (s sample) outPerSaga() float64  { return s.out / s.sagas }
 
 // measure sends the load and returns what the server's counters say about it. A
 // refusal is returned with the sample.
-func (b *bench) measure(ctx context.Context, l *load) (s sample, err error) {
+func (b *bench) measure(ctx context.Context, l *wire.Load) (s sample, err error) {
 	statsBefore, err := b.info(ctx, "all")
 	if err != nil {
 		return s, err
@@ -41,11 +42,9 @@ func (b *bench) measure(ctx context.Context, l *load) (s sample, err error) {
 	if err != nil {
 		return s, err
 	}
-	for _, one := range b.senders {
-		s.out -= float64(one.received)
-	}
-	duration, refused := send(b.senders, l)
-	if refused != nil && !isRefusal(refused) {
+	s.out = -b.received()
+	duration, refused := wire.Send(b.conns, l)
+	if refused != nil && !wire.IsRefusal(refused) {
 		return s, refused
 	}
 	cpuAfter, err := b.cpu(ctx)
@@ -56,63 +55,38 @@ func (b *bench) measure(ctx context.Context, l *load) (s sample, err error) {
 	if err != nil {
 		return s, err
 	}
-	if statsBefore["run_id"] != statsAfter["run_id"] {
-		return s, errors.New("the server was restarted during the measurement")
-	}
-	for _, one := range b.senders {
-		s.out += float64(one.received)
-	}
-	for _, trip := range l.trips {
-		s.calls += float64(trip.calls)
-		s.in += float64(len(trip.bytes))
+	s.out += b.received()
+	for _, trip := range l.Trips {
+		s.calls += float64(trip.Calls)
+		s.in += float64(len(trip.Bytes))
 	}
 	s.duration = duration
-	s.cpu = cpu{cpuAfter.all - cpuBefore.all - b.overhead.PollUS, cpuAfter.main - cpuBefore.main - b.overhead.PollUS}
+	s.cpu = cpu{cpuAfter.all - cpuBefore.all - b.pollUS, cpuAfter.main - cpuBefore.main - b.pollUS}
 	s.inside = commandsBetween(statsBefore, statsAfter)
-	before, err := statsBefore.number("total_net_input_bytes")
-	if err != nil {
-		return s, err
+	return s, refused
+}
+
+// received returns the bytes that all senders have received.
+func (b *bench) received() (sum float64) {
+	for _, one := range b.conns {
+		sum += float64(one.Received)
 	}
-	after, err := statsAfter.number("total_net_input_bytes")
-	s.foreign = after - before - s.in - b.overhead.bytes
-	return s, errors.Join(err, refused)
+	return sum
 }
 
-// HarnessOverhead is the server's CPU that is not caused by the measured calls.
-type HarnessOverhead struct {
-	// PollUS is the CPU of asking for the server's CPU once. It is subtracted from
-	// every price.
-	PollUS float64 `json:"poll_us"`
-	// IdleUS is the CPU per second without any call. It is part of every price.
-	IdleUS float64 `json:"idle_us_per_s"`
-
-	bytes float64 // that the server receives in a window without calls
-}
-
-// calibrate measures the harness overhead in windows without calls.
+// calibrate measures pollUS in windows without calls.
 func (b *bench) calibrate(ctx context.Context) error {
 	const windows = 200
-	var o HarnessOverhead
+	sum := 0.0
 	for range windows {
-		s, err := b.measure(ctx, &load{})
+		s, err := b.measure(ctx, &wire.Load{})
 		if err != nil {
 			return err
 		}
-		o.PollUS += s.cpu.all / windows
-		if o.bytes == 0 || s.foreign < o.bytes {
-			o.bytes = s.foreign
-		}
+		sum += s.cpu.all
 	}
-	before, err := b.cpu(ctx)
-	if err != nil {
-		return err
-	}
-	const idle = 500 * time.Millisecond
-	time.Sleep(idle)
-	after, err := b.cpu(ctx)
-	o.IdleUS = max(0, after.all-before.all-o.PollUS) / idle.Seconds()
-	b.overhead = o
-	return err
+	b.pollUS = sum / windows
+	return nil
 }
 
 // info holds the fields of one INFO.
@@ -133,12 +107,10 @@ func (b *bench) info(ctx context.Context, section string) (info, error) {
 	return fields, nil
 }
 
-func (i info) number(name string) (float64, error) {
-	x, err := strconv.ParseFloat(i[name], 64)
-	if err != nil {
-		return 0, fmt.Errorf("INFO: %s: %q is not a number", name, i[name])
-	}
-	return x, nil
+// number returns 0 for a field that the server does not report.
+func (i info) number(name string) float64 {
+	x, _ := strconv.ParseFloat(i[name], 64)
+	return x
 }
 
 // cpu is the CPU of the server's process since its start, in µs: of all threads, and of
@@ -151,18 +123,15 @@ func (b *bench) cpu(ctx context.Context) (cpu, error) {
 	if err != nil {
 		return cpu{}, err
 	}
-	var failed error
-	us := func(name string) float64 {
-		seconds, err := fields.number(name)
-		failed = errors.Join(failed, err)
-		return 1e6 * seconds
+	c := cpu{
+		all:  usPerS * (fields.number("used_cpu_user") + fields.number("used_cpu_sys")),
+		main: usPerS * (fields.number("used_cpu_user_main_thread") + fields.number("used_cpu_sys_main_thread")),
 	}
-	c := cpu{all: us("used_cpu_user") + us("used_cpu_sys")}
-	c.main = c.all
-	if _, known := fields["used_cpu_user_main_thread"]; known {
-		c.main = us("used_cpu_user_main_thread") + us("used_cpu_sys_main_thread")
+	if c.all == 0 {
+		return c, errors.New("INFO: no used_cpu_user")
 	}
-	return c, failed
+	c.main = cmp.Or(c.main, c.all)
+	return c, nil
 }
 
 // Inside says how often a command ran, in a script or by itself, and its time by the

@@ -47,17 +47,15 @@ func batchShapes() (all []Shape) {
 
 // sizeShapes vary the steps, the payload or the due index.
 func sizeShapes(sagas int, dueIndexes []int) (all []Shape) {
-	s := base.batch(sagas)
-	for _, s.Steps = range steps {
-		all = append(all, s)
+	bySteps, byPayload, byDueIndex := base.batch(sagas), base.batch(sagas), base.batch(sagas)
+	for _, bySteps.Steps = range steps {
+		all = append(all, bySteps)
 	}
-	s.Steps = base.Steps
-	for _, s.Payload = range payloads {
-		all = append(all, s)
+	for _, byPayload.Payload = range payloads {
+		all = append(all, byPayload)
 	}
-	s.Payload = 0
-	for _, s.DueIndex = range dueIndexes {
-		all = append(all, s)
+	for _, byDueIndex.DueIndex = range dueIndexes {
+		all = append(all, byDueIndex)
 	}
 	return all
 }
@@ -85,26 +83,19 @@ type keyspace struct {
 	sizes  []int // of the large due indexes
 }
 
-// index names due index n of the size dueIndex.
+// index names a due index for the sagas of call n: the only large one of a size, or one of
+// the small ones.
 func (k keyspace) index(dueIndex, n int) string {
-	tag := strconv.Itoa(n)
+	tag := strconv.Itoa(n % smallIndexes)
 	if dueIndex > 0 {
-		tag = string(rune('a'+slices.Index(k.sizes, dueIndex))) + tag
+		tag = string(rune('a'+slices.Index(k.sizes, dueIndex))) + "0"
 	}
 	return k.prefix + ":{" + tag + "}"
 }
 
-// indexes returns how many due indexes of a size there are.
-func indexes(dueIndex int) int {
-	if dueIndex == 0 {
-		return smallIndexes
-	}
-	return 1
-}
-
 // finished names finished saga n.
 func (k keyspace) finished(n int) string {
-	return k.index(0, n%smallIndexes) + ":FINISHED" + strconv.Itoa(1e6+n)
+	return k.index(0, n) + ":FINISHED" + strconv.Itoa(1e6+n)
 }
 
 // sagaKey names a saga in a due index.
@@ -123,7 +114,7 @@ type callKeys struct {
 func (k keyspace) calls(n, first int, s Shape) []callKeys {
 	all := make([]callKeys, n)
 	for i := range all {
-		all[i].index = k.index(s.DueIndex, i%indexes(s.DueIndex))
+		all[i].index = k.index(s.DueIndex, i)
 		for range s.Sagas {
 			all[i].sagas = append(all[i].sagas, sagaKey(all[i].index, first))
 			first++

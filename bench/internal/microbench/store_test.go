@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/bench/internal/microbench/wire"
 	"sagabench/deploy/lab"
 	"sagabench/deploy/lab/labtest"
 	"sagabench/lua"
@@ -160,7 +161,7 @@ func TestOperations_DoWhatTheyAreNamedAfter(t *testing.T) {
 				require.JSONEq(t, `{"steps":[{},{},{},{},{}]}`, string(before.Body))
 			}
 			require.NoError(t, b.loadScript(t.Context(), script))
-			_, err = send(b.senders, c.load(calls))
+			_, err = wire.Send(b.conns, c.load(calls))
 			require.NoError(t, err)
 			after, err := s.Get(t.Context(), gid(i))
 			require.NoError(t, err)

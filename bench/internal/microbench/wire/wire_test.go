@@ -1,4 +1,4 @@
-package microbench
+package wire
 
 import (
 	"bufio"
@@ -33,7 +33,7 @@ func TestReadReply_EveryKind(t *testing.T) {
 			require.NoError(t, err, wire)
 		} else {
 			require.EqualError(t, err, want.refused)
-			require.True(t, isRefusal(err))
+			require.True(t, IsRefusal(err))
 		}
 		next, err := readReply(r)
 		require.NoError(t, err, wire)
@@ -42,24 +42,12 @@ func TestReadReply_EveryKind(t *testing.T) {
 	for _, wire := range []string{"", "\r\n", "?\r\n", "*x\r\n", "$5\r\nab", "*2\r\n:1\r\n"} {
 		_, err := readReply(bufio.NewReader(strings.NewReader(wire)))
 		require.Error(t, err, "%q", wire)
-		require.False(t, isRefusal(err))
+		require.False(t, IsRefusal(err))
 	}
 }
 
 func TestAppendCall_Encoding(t *testing.T) {
 	t.Parallel()
-	calls := appendCall(appendCall(nil, []string{"PING"}), []string{"SET", "k", ""})
+	calls := AppendCall(AppendCall(nil, []string{"PING"}), []string{"SET", "k", ""})
 	require.Equal(t, "*1\r\n$4\r\nPING\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$0\r\n\r\n", string(calls))
-}
-
-func TestLoad_HasAPipelineOfCallsPerRoundTrip(t *testing.T) {
-	t.Parallel()
-	c := pingCase()
-	c.Pipeline = 3
-	l := c.load(make([]callKeys, 5))
-	require.Len(t, l.trips, 2)
-	for i, calls := range []int{3, 2} {
-		require.Equal(t, calls, l.trips[i].calls)
-		require.Equal(t, calls, strings.Count(string(l.trips[i].bytes), "PING"))
-	}
 }
