@@ -185,7 +185,7 @@ func TestCapacity_RefusesWrongInput(t *testing.T) {
 		"target, set":      {running("http://127.0.0.1:1", "redis", "--set", "save="), "--set: it is for a server that --start starts"},
 		"target, embedded": {running("http://127.0.0.1:1", "pebble"), "pebble is held by its bench server: leave it out here"},
 		"target, stores":   {running("http://127.0.0.1:1", "redis", "mysql"), "at most 1 arg"},
-		"target, password": {running("http://me:topsecret@127.0.0.1:1"), "no place for a password"},
+		"target, password": {running("http://me:topsecret@127.0.0.1:1"), "must not have a password"},
 		"nobody there":     {running("http://127.0.0.1:1"), "target: http://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused"},
 		"no bench server":  {running(elsewhere.URL), "target: " + elsewhere.URL + " is no bench server, or has another token (404 Not Found)"},
 	} {

@@ -134,7 +134,7 @@ func TestMain_RefusesWrongInput(t *testing.T) {
 		"load without target":    {[]string{"load"}, "", "--target"},
 		"load, bad target":       {[]string{"load", "--target", "localhost"}, "", `target "localhost`},
 		"load, nobody there":     {[]string{"load", "--target", "http://127.0.0.1:1", "--warmup", "50ms"}, "", "connection refused"},
-		"load, a password":       {[]string{"load", "--target", "http://me:topsecret@127.0.0.1:1"}, "", "no place for a password"},
+		"load, a password":       {[]string{"load", "--target", "http://me:topsecret@127.0.0.1:1"}, "", "must not have a password"},
 		"load, unknown protocol": {[]string{"load", "--target", "http://127.0.0.1:1", "--protocol", "grpc"}, "", `protocol: "grpc", must be bench or dtm`},
 		"load, no branches":      {[]string{"load", "--target", "http://127.0.0.1:1", "--protocol", "dtm", "--fail", "1"}, "", "connection refused"},
 		"load, embedded store":   {[]string{"load", "pebble", "--target", "http://127.0.0.1:1"}, "", "held by its bench server"},
