@@ -30,6 +30,7 @@ type Started struct {
 	Preload     int64 // finished sagas to put into the store before
 
 	process *lab.Process
+	log     *os.File // stderr of the process, open as long as it runs
 }
 
 // Program starts a bench server that listens on a free port and prints Announce and its
@@ -85,7 +86,7 @@ func (w *Started) start(ctx context.Context, cfg Config, store *open.Target) ([]
 	if err != nil {
 		return nil, err
 	}
-	defer closeLog(log)
+	w.log = log
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	var url string
@@ -102,6 +103,7 @@ func (w *Started) start(ctx context.Context, cfg Config, store *open.Target) ([]
 		},
 	})
 	if err != nil {
+		closeLog(log)
 		return nil, err
 	}
 	e := benchEndpoint(url, cfg.Scenario)
@@ -128,6 +130,7 @@ func (w *Started) ended() error {
 }
 
 func (w *Started) stop(cfg Config) error {
+	defer closeLog(w.log)
 	select {
 	case <-w.process.Done():
 		return w.ended()
