@@ -14,7 +14,6 @@ import (
 
 	"github.com/dtm-labs/client/dtmcli"
 	"github.com/dtm-labs/logger"
-	"github.com/gin-gonic/gin"
 	"github.com/stretchr/testify/require"
 
 	"sagabench/saga"
@@ -24,7 +23,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	gin.SetMode(gin.ReleaseMode)
 	logger.InitLog("fatal") // the client logs every request otherwise
 	dtmcli.GetRestyClient().SetTimeout(patience)
 	os.Exit(m.Run())
@@ -62,8 +60,8 @@ func start(t *testing.T) *site {
 		defer cancel()
 		c.Close(ctx)
 	})
-	routes := gin.New()
-	httpapi.New(c, s, httpapi.Config{Version: "test"}).Register(routes)
+	routes := http.NewServeMux()
+	httpapi.New(c, s, httpapi.Config{Version: "test"}).Register(routes.HandleFunc)
 	server := httptest.NewServer(routes)
 	t.Cleanup(server.Close)
 

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/gin-gonic/gin"
 	"golang.org/x/sync/semaphore"
 
 	"sagabench/saga"
@@ -21,7 +20,10 @@ type Config struct {
 	// Audit is called after the response to each request that changes something: what
 	// was asked, for which saga, and the response's status. The gid is the client's, of
 	// any length and content. Nil: nothing is audited.
-	Audit  func(r *http.Request, action, gid string, status int)
+	Audit func(r *http.Request, action, gid string, status int)
+	// Failed is called with the cause of each response 500, which leaves it out. Nil: it is
+	// logged.
+	Failed func(*http.Request, error)
 	Logger *slog.Logger // nil: slog.Default
 }
 
@@ -39,23 +41,28 @@ func New(c *saga.Coordinator, s store.Store, cfg Config) *API {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
+	if cfg.Failed == nil {
+		cfg.Failed = func(r *http.Request, err error) {
+			cfg.Logger.Warn("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+		}
+	}
 	return &API{coordinator: c, cfg: cfg, reader: inspect.NewReader(c, s, cfg.Logger), decoding: semaphore.NewWeighted(maxDecoding)}
 }
 
-// Register adds the API's routes, which begin with /api/.
-func (a *API) Register(r gin.IRouter) {
-	r.Any("/api/ping", func(c *gin.Context) { write(c, http.StatusOK, []byte(`{"msg":"pong"}`)) })
-
-	r.GET("/api/dtmsvr/newGid", newGID)
-	r.GET("/api/dtmsvr/version", a.version)
-	r.POST("/api/dtmsvr/prepare", a.prepare)
-	r.POST("/api/dtmsvr/submit", a.submit)
-	r.POST("/api/dtmsvr/abort", a.abort)
-	r.POST("/api/dtmsvr/forceStop", a.forceStop)
-	r.POST("/api/dtmsvr/resetNextCronTime", a.resetNextCronTime)
-	r.GET("/api/dtmsvr/resetCronTime", a.resetCronTime)
-	r.GET("/api/dtmsvr/query", a.query)
-	r.GET("/api/dtmsvr/all", a.all)
+// Register passes each route to handle, which is http.ServeMux's HandleFunc or like it. The
+// paths begin with /api/.
+func (a *API) Register(handle func(pattern string, handler func(http.ResponseWriter, *http.Request))) {
+	handle("/api/ping", ping)
+	handle("GET /api/dtmsvr/newGid", newGID)
+	handle("GET /api/dtmsvr/version", a.version)
+	handle("POST /api/dtmsvr/prepare", a.prepare)
+	handle("POST /api/dtmsvr/submit", a.submit)
+	handle("POST /api/dtmsvr/abort", a.abort)
+	handle("POST /api/dtmsvr/forceStop", a.forceStop)
+	handle("POST /api/dtmsvr/resetNextCronTime", a.resetNextCronTime)
+	handle("GET /api/dtmsvr/resetCronTime", a.resetCronTime)
+	handle("GET /api/dtmsvr/query", a.query)
+	handle("GET /api/dtmsvr/all", a.all)
 }
 
 // Actions passed to Config.Audit.
@@ -67,21 +74,25 @@ const (
 	actionRetryAll  = "retry-all"
 )
 
-func (a *API) audit(c *gin.Context, action, gid string) {
+func (a *API) audit(r *http.Request, action, gid string, status int) {
 	if a.cfg.Audit != nil {
-		a.cfg.Audit(c.Request, action, gid, c.Writer.Status())
+		a.cfg.Audit(r, action, gid, status)
 	}
 }
 
-func newGID(c *gin.Context) {
-	respond(c, http.StatusOK, struct {
+func ping(w http.ResponseWriter, _ *http.Request) {
+	write(w, http.StatusOK, []byte(`{"msg":"pong"}`))
+}
+
+func newGID(w http.ResponseWriter, _ *http.Request) {
+	respond(w, http.StatusOK, struct {
 		GID    string `json:"gid"`
 		Result string `json:"dtm_result"`
 	}{saga.NewGID(), resultSuccess})
 }
 
-func (a *API) version(c *gin.Context) {
-	respond(c, http.StatusOK, struct {
+func (a *API) version(w http.ResponseWriter, _ *http.Request) {
+	respond(w, http.StatusOK, struct {
 		Version string `json:"version"`
 	}{a.cfg.Version})
 }

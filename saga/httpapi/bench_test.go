@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gin-gonic/gin"
 	"github.com/stretchr/testify/require"
 
 	"sagabench/saga"
@@ -34,8 +33,8 @@ func BenchmarkSubmit(b *testing.B) {
 		b.Run(fmt.Sprintf("wait=%t", wait), func(b *testing.B) {
 			s := memstore.New(0)
 			c := newCoordinator(b, s)
-			routes := gin.New()
-			New(c, s, Config{}).Register(routes)
+			routes := http.NewServeMux()
+			New(c, s, Config{}).Register(routes.HandleFunc)
 			b.ReportAllocs()
 			b.SetParallelism(64)
 			b.RunParallel(func(pb *testing.PB) {

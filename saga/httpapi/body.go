@@ -6,10 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
 	"reflect"
 	"time"
-
-	"github.com/gin-gonic/gin"
 
 	"sagabench/store"
 )
@@ -37,8 +36,8 @@ const (
 
 // decode reads the body, one JSON object, into a struct. It ignores unknown fields.
 // Returns errTooLarge, errDecoding, or store.ErrInvalid.
-func (a *API) decode(c *gin.Context, into any) error {
-	size := c.Request.ContentLength
+func (a *API) decode(r *http.Request, into any) error {
+	size := r.ContentLength
 	if size > MaxBodyBytes {
 		return errTooLarge
 	}
@@ -52,19 +51,19 @@ func (a *API) decode(c *gin.Context, into any) error {
 			a.bodies.Put(buffer)
 		}
 	}()
-	n, err := buffer.ReadFrom(io.LimitReader(c.Request.Body, smallBody+1))
+	n, err := buffer.ReadFrom(io.LimitReader(r.Body, smallBody+1))
 	if err == nil && n > smallBody {
 		if size < 0 {
 			size = MaxBodyBytes // no Content-Length
 		}
-		ctx, cancel := context.WithTimeout(c.Request.Context(), decodingWait)
+		ctx, cancel := context.WithTimeout(r.Context(), decodingWait)
 		defer cancel()
 		if a.decoding.Acquire(ctx, size) != nil {
 			return errDecoding
 		}
 		defer a.decoding.Release(size)
 		var more int64
-		more, err = buffer.ReadFrom(io.LimitReader(c.Request.Body, MaxBodyBytes+1-n))
+		more, err = buffer.ReadFrom(io.LimitReader(r.Body, MaxBodyBytes+1-n))
 		n += more
 	}
 	switch {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/gin-gonic/gin"
-
 	"sagabench/saga"
 )
 
@@ -18,20 +16,20 @@ type control struct {
 	Reason    string `json:"rollback_reason"`
 }
 
-func (a *API) abort(c *gin.Context) {
-	a.control(c, actionAbort, func(ctx context.Context, cmd control) error {
+func (a *API) abort(w http.ResponseWriter, r *http.Request) {
+	a.control(w, r, actionAbort, func(ctx context.Context, cmd control) error {
 		return a.coordinator.Abort(ctx, cmd.GID, cmd.Reason)
 	})
 }
 
 // forceStop refuses a saga that has ended, as dtm does.
-func (a *API) forceStop(c *gin.Context) {
-	if a.cfg.Admin == nil || !a.cfg.Admin(c.Request) {
-		respond(c, http.StatusForbidden, result{Message: "only the admin may stop a saga by force"})
-		a.audit(c, actionForceStop, "")
+func (a *API) forceStop(w http.ResponseWriter, r *http.Request) {
+	if a.cfg.Admin == nil || !a.cfg.Admin(r) {
+		status := respond(w, http.StatusForbidden, result{Message: "only the admin may stop a saga by force"})
+		a.audit(r, actionForceStop, "", status)
 		return
 	}
-	a.control(c, actionForceStop, func(ctx context.Context, cmd control) error {
+	a.control(w, r, actionForceStop, func(ctx context.Context, cmd control) error {
 		info, err := a.coordinator.Get(ctx, cmd.GID)
 		switch {
 		case err != nil:
@@ -43,27 +41,22 @@ func (a *API) forceStop(c *gin.Context) {
 	})
 }
 
-func (a *API) resetNextCronTime(c *gin.Context) {
-	a.control(c, actionRetry, func(ctx context.Context, cmd control) error {
+func (a *API) resetNextCronTime(w http.ResponseWriter, r *http.Request) {
+	a.control(w, r, actionRetry, func(ctx context.Context, cmd control) error {
 		return a.coordinator.Retry(ctx, cmd.GID)
 	})
 }
 
 // control reads a command, runs it, responds and audits.
-func (a *API) control(c *gin.Context, action string, run func(context.Context, control) error) {
+func (a *API) control(w http.ResponseWriter, r *http.Request, action string, run func(context.Context, control) error) {
 	var cmd control
-	err := a.decode(c, &cmd)
+	err := a.decode(r, &cmd)
 	if err == nil {
 		err = checkType(cmp.Or(cmd.TransType, typeSaga))
 	}
 	if err == nil {
 		cmd.Reason = cmp.Or(cmd.Reason, "by request")
-		err = run(c.Request.Context(), cmd)
+		err = run(r.Context(), cmd)
 	}
-	if err != nil {
-		fail(c, err)
-	} else {
-		succeed(c)
-	}
-	a.audit(c, action, cmd.GID)
+	a.audit(r, action, cmd.GID, a.finish(w, r, err))
 }

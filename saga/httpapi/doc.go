@@ -38,7 +38,7 @@
 // # What it leaves to others
 //
 // The server that registers it authenticates clients and sets the timeouts of
-// connections; only forceStop calls [Config.Admin]. The cause of a 500 is in gin's errors
-// (Context.Errors) for the log. The response leaves it out, since it holds the store's
-// address. Package saga checks sagas, their limits and the addresses of branches.
+// connections; only forceStop calls [Config.Admin]. The cause of a 500 goes to
+// [Config.Failed]. The response leaves it out, since it holds the store's address. Package
+// saga checks sagas, their limits and the addresses of branches.
 package httpapi

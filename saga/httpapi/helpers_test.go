@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gin-gonic/gin"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -24,7 +23,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	gin.SetMode(gin.ReleaseMode)
 	goleak.VerifyTestMain(m)
 }
 
@@ -76,8 +74,8 @@ func start(t testing.TB, s store.Store, change func(*Config, *saga.Config)) *sit
 		defer cancel()
 		c.Close(ctx)
 	})
-	routes := gin.New()
-	New(c, s, cfg).Register(routes)
+	routes := http.NewServeMux()
+	New(c, s, cfg).Register(routes.HandleFunc)
 	server := httptest.NewServer(routes)
 	t.Cleanup(server.Close)
 	return &site{

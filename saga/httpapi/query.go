@@ -3,10 +3,9 @@ package httpapi
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
-
-	"github.com/gin-gonic/gin"
 
 	"sagabench/saga"
 	"sagabench/saga/inspect"
@@ -19,13 +18,13 @@ type found struct {
 	Transaction *transaction   `json:"transaction"`
 }
 
-func (a *API) query(c *gin.Context) {
-	gid := c.Query("gid")
+func (a *API) query(w http.ResponseWriter, r *http.Request) {
+	gid := r.URL.Query().Get("gid")
 	if gid == "" {
-		respond(c, http.StatusInternalServerError, result{Message: "no gid specified"}) // 500 as dtm does
+		respond(w, http.StatusInternalServerError, result{Message: "no gid specified"}) // 500 as dtm does
 		return
 	}
-	a.withSaga(c, gid, found{Branches: []branchAnswer{}}, func(info saga.Info) any {
+	a.withSaga(w, r, gid, found{Branches: []branchAnswer{}}, func(info saga.Info) any {
 		t := describeWhole(info)
 		return found{Branches: branches(info), Transaction: &t}
 	})
@@ -33,16 +32,16 @@ func (a *API) query(c *gin.Context) {
 
 // withSaga responds with what describe makes of a saga, or with none if there is no
 // saga of that gid.
-func (a *API) withSaga(c *gin.Context, gid string, none any, describe func(saga.Info) any) {
-	info, release, err := a.reader.Saga(c.Request.Context(), gid)
+func (a *API) withSaga(w http.ResponseWriter, r *http.Request, gid string, none any, describe func(saga.Info) any) {
+	info, release, err := a.reader.Saga(r.Context(), gid)
 	switch {
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrInvalid): // a malformed gid is no saga's
-		respond(c, http.StatusOK, none)
+		respond(w, http.StatusOK, none)
 	case err != nil:
-		fail(c, err)
+		a.fail(w, r, err)
 	default:
 		defer release()
-		respond(c, http.StatusOK, describe(info))
+		respond(w, http.StatusOK, describe(info))
 	}
 }
 
@@ -55,24 +54,25 @@ type listed struct {
 // maxListed bounds a page, since its sagas are read whole.
 const maxListed = 1000
 
-func (a *API) all(c *gin.Context) {
+func (a *API) all(w http.ResponseWriter, r *http.Request) {
 	list := listed{Transactions: []transaction{}}
-	if gid := c.Query("gid"); gid != "" {
-		a.withSaga(c, gid, list, func(info saga.Info) any { return listed{Transactions: []transaction{describe(info)}} })
+	parameters := r.URL.Query()
+	if gid := parameters.Get("gid"); gid != "" {
+		a.withSaga(w, r, gid, list, func(info saga.Info) any { return listed{Transactions: []transaction{describe(info)}} })
 		return
 	}
-	query, some, err := listQuery(c)
+	query, some, err := listQuery(parameters)
 	if err != nil {
-		fail(c, err)
+		a.fail(w, r, err)
 		return
 	}
 	if !some {
-		respond(c, http.StatusOK, list)
+		respond(w, http.StatusOK, list)
 		return
 	}
-	page, err := a.reader.Page(c.Request.Context(), query)
+	page, err := a.reader.Page(r.Context(), query)
 	if err != nil {
-		fail(c, err)
+		a.fail(w, r, err)
 		return
 	}
 	defer page.Release(0)
@@ -85,27 +85,27 @@ func (a *API) all(c *gin.Context) {
 	}
 	text := encode(list)
 	page.Release(len(text)) // the client may be slow to read the response
-	write(c, http.StatusOK, text)
+	write(w, http.StatusOK, text)
 }
 
 // listQuery reads the filters. some is false if no saga can match them.
-func listQuery(c *gin.Context) (q store.Query, some bool, err error) {
-	q.Cursor = c.Query("position")
-	limit, err := integer(c, "limit", 100, 1, maxListed)
+func listQuery(parameters url.Values) (q store.Query, some bool, err error) {
+	q.Cursor = parameters.Get("position")
+	limit, err := integer(parameters, "limit", 100, 1, maxListed)
 	if err != nil {
 		return q, false, err
 	}
 	q.Limit = int(limit)
-	if q.CreatedFrom, err = milliseconds(c, "createTimeStart"); err != nil {
+	if q.CreatedFrom, err = milliseconds(parameters, "createTimeStart"); err != nil {
 		return q, false, err
 	}
-	if q.CreatedBefore, err = milliseconds(c, "createTimeEnd"); err != nil {
+	if q.CreatedBefore, err = milliseconds(parameters, "createTimeEnd"); err != nil {
 		return q, false, err
 	}
-	if t := c.Query("transType"); t != "" && t != typeSaga {
+	if t := parameters.Get("transType"); t != "" && t != typeSaga {
 		return q, false, nil
 	}
-	switch status := c.Query("status"); status {
+	switch status := parameters.Get("status"); status {
 	case "":
 	case "prepared":
 		return q, false, nil // no saga waits for a submit
@@ -119,8 +119,8 @@ func listQuery(c *gin.Context) (q store.Query, some bool, err error) {
 }
 
 // integer reads a query parameter.
-func integer(c *gin.Context, name string, absent, least, most int64) (int64, error) {
-	text := c.Query(name)
+func integer(parameters url.Values, name string, absent, least, most int64) (int64, error) {
+	text := parameters.Get(name)
 	if text == "" {
 		return absent, nil
 	}
@@ -132,9 +132,9 @@ func integer(c *gin.Context, name string, absent, least, most int64) (int64, err
 }
 
 // milliseconds reads a query parameter in milliseconds since 1970.
-func milliseconds(c *gin.Context, name string) (time.Time, error) {
+func milliseconds(parameters url.Values, name string) (time.Time, error) {
 	const none, most = -1, 1 << 52
-	ms, err := integer(c, name, none, 0, most)
+	ms, err := integer(parameters, name, none, 0, most)
 	if err != nil || ms == none {
 		return time.Time{}, err
 	}

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gin-gonic/gin"
-
 	"sagabench/saga"
 	"sagabench/saga/inspect"
 	"sagabench/store"
@@ -17,9 +15,8 @@ import (
 // resetCronTime retries deferred sagas at once, after the cause of their failures was
 // removed: those whose retry is more than timeout ahead, up to limit. dtm's default
 // timeout, 105 s, is longer than any pause is by default here, so ours is 0.
-func (a *API) resetCronTime(c *gin.Context) {
-	a.retryDeferred(c)
-	a.audit(c, actionRetryAll, "")
+func (a *API) resetCronTime(w http.ResponseWriter, r *http.Request) {
+	a.audit(r, actionRetryAll, "", a.retryDeferred(w, r))
 }
 
 const (
@@ -27,22 +24,21 @@ const (
 	resetAtOnce = 32   // sagas retried at once: they share a batch of the store
 )
 
-func (a *API) retryDeferred(c *gin.Context) {
-	timeout, err := integer(c, "timeout", 0, 0, int64(saga.MaxTimeout/time.Second))
+func (a *API) retryDeferred(w http.ResponseWriter, r *http.Request) (status int) {
+	parameters := r.URL.Query()
+	timeout, err := integer(parameters, "timeout", 0, 0, int64(saga.MaxTimeout/time.Second))
 	if err != nil {
-		fail(c, err)
-		return
+		return a.fail(w, r, err)
 	}
-	limit, err := integer(c, "limit", 100, 1, maxReset)
+	limit, err := integer(parameters, "limit", 100, 1, maxReset)
 	if err != nil {
-		fail(c, err)
-		return
+		return a.fail(w, r, err)
 	}
 	var response struct {
 		HasRemaining bool `json:"has_remaining"`
 		SucceedCount int  `json:"succeed_count"`
 	}
-	ctx := c.Request.Context()
+	ctx := r.Context()
 	err = a.reader.EachUnfinished(ctx, func(page *inspect.Page) (more bool, err error) {
 		gids := deferred(page, time.Duration(timeout)*time.Second)
 		page.Release(0)
@@ -62,10 +58,9 @@ func (a *API) retryDeferred(c *gin.Context) {
 		return true, nil
 	})
 	if err != nil {
-		fail(c, err)
-		return
+		return a.fail(w, r, err)
 	}
-	respond(c, http.StatusOK, response)
+	return respond(w, http.StatusOK, response)
 }
 
 // deferred returns the gids of the sagas whose retry is more than timeout ahead, by the

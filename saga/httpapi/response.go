@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/gin-gonic/gin"
-
 	"sagabench/saga"
 	"sagabench/saga/inspect"
 	"sagabench/store"
@@ -26,7 +24,10 @@ type result struct {
 	Message string `json:"message,omitempty"`
 }
 
-func respond(c *gin.Context, status int, body any) { write(c, status, encode(body)) }
+// respond writes a response of JSON, and returns its status.
+func respond(w http.ResponseWriter, status int, body any) int {
+	return write(w, status, encode(body))
+}
 
 // encode returns the JSON of strings, numbers and times, which always have one.
 func encode(body any) []byte {
@@ -37,14 +38,15 @@ func encode(body any) []byte {
 	return text
 }
 
-func write(c *gin.Context, status int, body []byte) {
-	c.Writer.Header().Set("Content-Type", "application/json; charset=utf-8")
-	c.Writer.WriteHeader(status)
-	_, _ = c.Writer.Write(body) // fails if the client has gone
+func write(w http.ResponseWriter, status int, body []byte) int {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // fails if the client has gone
+	return status
 }
 
-func succeed(c *gin.Context) {
-	write(c, http.StatusOK, []byte(`{"dtm_result":"`+resultSuccess+`"}`))
+func succeed(w http.ResponseWriter) int {
+	return write(w, http.StatusOK, []byte(`{"dtm_result":"`+resultSuccess+`"}`))
 }
 
 var (
@@ -54,25 +56,35 @@ var (
 	errDecoding = errors.New("body: too many large bodies at once")
 )
 
-// fail responds with an error of this package, of package saga or of package store.
-func fail(c *gin.Context, err error) {
+// finish responds to a request that changed something, or failed with err, and returns the
+// status.
+func (a *API) finish(w http.ResponseWriter, r *http.Request, err error) int {
+	if err != nil {
+		return a.fail(w, r, err)
+	}
+	return succeed(w)
+}
+
+// fail responds with an error of this package, of package saga or of package store, and
+// returns the status.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) int {
 	switch {
 	case errors.Is(err, errTooLarge):
-		respond(c, http.StatusRequestEntityTooLarge, result{Message: err.Error()})
+		return respond(w, http.StatusRequestEntityTooLarge, result{Message: err.Error()})
 	case errors.Is(err, saga.ErrBusy), errors.Is(err, errDecoding), errors.Is(err, inspect.ErrBusy):
-		c.Header("Retry-After", "1")
-		respond(c, http.StatusServiceUnavailable, result{Message: err.Error()})
+		w.Header().Set("Retry-After", "1")
+		return respond(w, http.StatusServiceUnavailable, result{Message: err.Error()})
 	case errors.Is(err, store.ErrExists): // each store words it differently
-		respond(c, http.StatusConflict, result{resultFailure, store.ErrExists.Error()})
+		return respond(w, http.StatusConflict, result{resultFailure, store.ErrExists.Error()})
 	case errors.Is(err, saga.ErrEnded):
-		respond(c, http.StatusConflict, result{resultFailure, err.Error()})
+		return respond(w, http.StatusConflict, result{resultFailure, err.Error()})
 	case errors.Is(err, store.ErrNotFound):
-		respond(c, http.StatusNotFound, result{Message: store.ErrNotFound.Error()})
+		return respond(w, http.StatusNotFound, result{Message: store.ErrNotFound.Error()})
 	case errors.Is(err, store.ErrInvalid):
-		respond(c, http.StatusBadRequest, result{Message: err.Error()})
+		return respond(w, http.StatusBadRequest, result{Message: err.Error()})
 	default:
-		_ = c.Error(err) // for the server's log
-		respond(c, http.StatusInternalServerError, result{Message: saga.RedactError(err)})
+		a.cfg.Failed(r, err)
+		return respond(w, http.StatusInternalServerError, result{Message: saga.RedactError(err)})
 	}
 }
 

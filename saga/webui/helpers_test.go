@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gin-gonic/gin"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -23,7 +22,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	gin.SetMode(gin.ReleaseMode)
 	goleak.VerifyTestMain(m)
 }
 
@@ -36,12 +34,21 @@ const (
 type site struct {
 	t           testing.TB
 	ui          *UI
-	routes      *gin.Engine
+	routes      []route
 	url         string
 	branches    string // URL of participants, whose paths say what they answer
 	coordinator *saga.Coordinator
 	client      *http.Client // follows no redirects, keeps cookies
 }
+
+// route is a method and a path of the page, with {gid} for a gid.
+type route struct{ Method, Path string }
+
+// methods are those that a pattern's method serves.
+var methods = map[string][]string{http.MethodGet: safeMethods, http.MethodPost: {http.MethodPost}}
+
+// safeMethods change nothing.
+var safeMethods = []string{http.MethodGet, http.MethodHead}
 
 // start serves the page. Without a token it is open to all.
 func start(t testing.TB, s store.Store, token string) *site {
@@ -65,10 +72,17 @@ func start(t testing.TB, s store.Store, token string) *site {
 		defer cancel()
 		c.Close(ctx)
 	})
-	at := &site{t: t, coordinator: c, branches: participants.URL, routes: gin.New()}
+	at := &site{t: t, coordinator: c, branches: participants.URL}
 	at.ui = New(c, s, Config{Tokens: secret.NewTokens(token), Attempts: attempts, Logger: cfg.Logger})
-	at.ui.Register(at.routes)
-	server := httptest.NewServer(at.routes)
+	mux := http.NewServeMux()
+	at.ui.Register(func(pattern string, handler func(http.ResponseWriter, *http.Request)) {
+		mux.HandleFunc(pattern, handler)
+		method, path, _ := strings.Cut(pattern, " ")
+		for _, m := range methods[method] {
+			at.routes = append(at.routes, route{m, strings.TrimSuffix(path, "{$}")})
+		}
+	})
+	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	at.url = server.URL
 	jar, err := cookiejar.New(nil)

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gin-gonic/gin"
-
 	"sagabench/saga"
 	"sagabench/saga/inspect"
 	"sagabench/store"
@@ -77,20 +75,20 @@ type list struct {
 	Later  bool   // not the first page
 }
 
-func (u *UI) showList(c *gin.Context) {
-	query := store.Query{Cursor: c.Query("after")}
-	l := list{Status: c.Query("status"), Later: query.Cursor != ""}
+func (u *UI) showList(x *exchange) {
+	query := store.Query{Cursor: x.parameter("after")}
+	l := list{Status: x.parameter("status"), Later: query.Cursor != ""}
 	var known bool
 	if query.Status, known = inspect.ParseStatus(l.Status); !known && l.Status != "" {
-		u.problem(c, http.StatusBadRequest, "status: there are submitted, aborting, succeed and failed.")
+		u.problem(x, http.StatusBadRequest, "status: there are submitted, aborting, succeed and failed.")
 		return
 	}
 	// A store's page may be empty and still have a next one.
 	for began := time.Now(); ; {
 		query.Limit = listRows - len(l.Rows)
-		page, err := u.reader.Page(c.Request.Context(), query)
+		page, err := u.reader.Page(x.r.Context(), query)
 		if err != nil {
-			u.fail(c, err)
+			u.fail(x, err)
 			return
 		}
 		for _, info := range page.Sagas {
@@ -106,14 +104,14 @@ func (u *UI) showList(c *gin.Context) {
 		l.Next = "/ui/sagas?" + url.Values{"status": {l.Status}, "after": {query.Cursor}}.Encode()
 	}
 	name := cmp.Or(l.Status, allName)
-	u.show(c, http.StatusOK, pageList, view{Title: "Sagas: " + name, Current: name, Content: l})
+	u.show(x, http.StatusOK, pageList, view{Title: "Sagas: " + name, Current: name, Content: l})
 }
 
-func (u *UI) find(c *gin.Context) {
-	gid := strings.TrimSpace(c.Query("gid"))
+func (u *UI) find(x *exchange) {
+	gid := strings.TrimSpace(x.parameter("gid"))
 	if err := store.CheckGID(gid); err != nil {
-		u.fail(c, err)
+		u.fail(x, err)
 		return
 	}
-	c.Redirect(http.StatusSeeOther, "/ui/sagas/"+gid)
+	x.redirect("/ui/sagas/" + gid)
 }

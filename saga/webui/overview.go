@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gin-gonic/gin"
-
 	"sagabench/saga"
 	"sagabench/saga/inspect"
 )
@@ -42,14 +40,14 @@ type overviewCache struct {
 	err  error
 }
 
-func (u *UI) showOverview(c *gin.Context) {
+func (u *UI) showOverview(x *exchange) {
 	o, err := u.cachedOverview()
 	if err != nil {
-		u.fail(c, err)
+		u.fail(x, err)
 		return
 	}
 	o.Counters = u.coordinator.Counters()
-	u.show(c, http.StatusOK, pageOverview, view{Title: "Sagas", Current: overviewName, Content: o})
+	u.show(x, http.StatusOK, pageOverview, view{Title: "Sagas", Current: overviewName, Content: o})
 }
 
 func (u *UI) cachedOverview() (overview, error) {

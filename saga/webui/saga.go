@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gin-gonic/gin"
-
 	"sagabench/saga"
 	"sagabench/saga/branch"
 	"sagabench/saga/machine"
@@ -74,37 +72,37 @@ func notice(done string) string {
 	}
 }
 
-func (u *UI) showSaga(c *gin.Context) {
-	gid := c.Param("gid")
-	info, release, err := u.reader.Saga(c.Request.Context(), gid)
+func (u *UI) showSaga(x *exchange) {
+	gid := x.gid()
+	info, release, err := u.reader.Saga(x.r.Context(), gid)
 	if err != nil {
-		u.fail(c, err)
+		u.fail(x, err)
 		return
 	}
 	content := describe(info, time.Now())
 	release()
 	content.Attempts, content.MoreAttempts = timeline(u.cfg.Attempts.of(gid))
-	u.show(c, http.StatusOK, pageSaga, view{
-		Title: "Saga " + gid, Notice: notice(c.Query("done")), Content: content,
+	u.show(x, http.StatusOK, pageSaga, view{
+		Title: "Saga " + gid, Notice: notice(x.parameter("done")), Content: content,
 	})
 }
 
-func (u *UI) abort(c *gin.Context) {
-	u.finish(c, actionAbort, u.coordinator.Abort(c.Request.Context(), c.Param("gid"), "by request, on the page"))
+func (u *UI) abort(x *exchange) {
+	u.finish(x, actionAbort, u.coordinator.Abort(x.r.Context(), x.gid(), "by request, on the page"))
 }
 
-func (u *UI) retry(c *gin.Context) {
-	u.finish(c, actionRetry, u.coordinator.Retry(c.Request.Context(), c.Param("gid")))
+func (u *UI) retry(x *exchange) {
+	u.finish(x, actionRetry, u.coordinator.Retry(x.r.Context(), x.gid()))
 }
 
 // finish redirects to the saga, whose gid is valid if there is no error.
-func (u *UI) finish(c *gin.Context, action string, err error) {
+func (u *UI) finish(x *exchange, action string, err error) {
 	if err != nil {
-		u.fail(c, err)
+		u.fail(x, err)
 	} else {
-		c.Redirect(http.StatusSeeOther, "/ui/sagas/"+c.Param("gid")+"?done="+action)
+		x.redirect("/ui/sagas/" + x.gid() + "?done=" + action)
 	}
-	u.audit(c, action)
+	u.audit(x, action)
 }
 
 func describe(info saga.Info, now time.Time) sagaContent {

@@ -8,13 +8,10 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/gin-gonic/gin"
 
 	"sagabench/internal/peer"
 	"sagabench/internal/secret"
@@ -82,23 +79,22 @@ func (l *logouts) has(cookie string) bool {
 }
 
 // requireLogin leads requests without a valid login to the login form.
-func (u *UI) requireLogin(c *gin.Context) {
-	if !u.cfg.Tokens.AreSet() {
-		return
-	}
-	if cookie, err := c.Request.Cookie(cookieName); err == nil {
-		if token, ok := u.validSession(cookie.Value, time.Now()); ok {
-			c.Set(keyToken, token)
-			return
+func (u *UI) requireLogin(next handler) handler {
+	return func(x *exchange) {
+		loggedIn := !u.cfg.Tokens.AreSet()
+		if cookie, err := x.r.Cookie(cookieName); err == nil && !loggedIn {
+			x.token, loggedIn = u.validSession(cookie.Value, time.Now())
+		}
+		switch {
+		case loggedIn:
+			next(x)
+		case x.r.Method == http.MethodPost:
+			u.problem(x, http.StatusUnauthorized, "You are not logged in, or no longer.")
+			u.audit(x, ActionRequest)
+		default:
+			x.redirect("/ui/login?to=" + url.QueryEscape(x.r.URL.RequestURI()))
 		}
 	}
-	c.Abort()
-	if !slices.Contains(safeMethods, c.Request.Method) {
-		u.problem(c, http.StatusUnauthorized, "You are not logged in, or no longer.")
-		u.audit(c, ActionRequest)
-		return
-	}
-	c.Redirect(http.StatusSeeOther, "/ui/login?to="+url.QueryEscape(c.Request.URL.RequestURI()))
 }
 
 // loginContent holds the page to go to after the login, and whether the token was wrong.
@@ -107,53 +103,53 @@ type loginContent struct {
 	Wrong bool
 }
 
-func (u *UI) loginForm(c *gin.Context) {
-	u.show(c, http.StatusOK, pageLogin, view{Title: "Log in", Content: loginContent{To: ownPath(c.Query("to"))}})
+func (u *UI) loginForm(x *exchange) {
+	u.show(x, http.StatusOK, pageLogin, view{Title: "Log in", Content: loginContent{To: ownPath(x.parameter("to"))}})
 }
 
-func (u *UI) login(c *gin.Context) {
-	c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, maxForm)
-	if err := c.Request.ParseForm(); err != nil {
+func (u *UI) login(x *exchange) {
+	x.r.Body = http.MaxBytesReader(x.w, x.r.Body, maxForm)
+	if err := x.r.ParseForm(); err != nil {
 		status := http.StatusBadRequest
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			status = http.StatusRequestEntityTooLarge
 		}
-		u.problem(c, status, "The form cannot be read: "+err.Error())
+		u.problem(x, status, "The form cannot be read: "+err.Error())
 		return
 	}
-	defer u.audit(c, actionLogin)
-	if !u.failures.allow(c.Request.RemoteAddr, time.Now()) {
-		c.Header("Retry-After", strconv.Itoa(int(failureTime.Seconds())))
-		u.problem(c, http.StatusTooManyRequests, "Too many logins with a wrong token came from your address. Try again in a minute.")
+	defer u.audit(x, actionLogin)
+	if !u.failures.allow(x.r.RemoteAddr, time.Now()) {
+		x.w.Header().Set("Retry-After", strconv.Itoa(int(failureTime.Seconds())))
+		u.problem(x, http.StatusTooManyRequests, "Too many logins with a wrong token came from your address. Try again in a minute.")
 		return
 	}
-	to := ownPath(c.Request.PostForm.Get("to"))
-	token, ok := u.cfg.Tokens.Find(strings.TrimSpace(c.Request.PostForm.Get("token")))
+	to := ownPath(x.r.PostForm.Get("to"))
+	token, ok := u.cfg.Tokens.Find(strings.TrimSpace(x.r.PostForm.Get("token")))
 	if !ok {
-		u.failures.add(c.Request.RemoteAddr)
-		u.show(c, http.StatusUnauthorized, pageLogin, view{Title: "Log in", Content: loginContent{to, true}})
+		u.failures.add(x.r.RemoteAddr)
+		u.show(x, http.StatusUnauthorized, pageLogin, view{Title: "Log in", Content: loginContent{to, true}})
 		return
 	}
-	c.Set(keyToken, token)
-	u.setCookie(c, newSession(token, time.Now()), int(session.Seconds()))
-	c.Redirect(http.StatusSeeOther, to)
+	x.token = token
+	u.setCookie(x, newSession(token, time.Now()), int(session.Seconds()))
+	x.redirect(to)
 }
 
 // logout ends the login at this server, also for copies of its cookie.
-func (u *UI) logout(c *gin.Context) {
-	if cookie, err := c.Request.Cookie(cookieName); err == nil && u.cfg.Tokens.AreSet() {
+func (u *UI) logout(x *exchange) {
+	if cookie, err := x.r.Cookie(cookieName); err == nil && u.cfg.Tokens.AreSet() {
 		u.logouts.add(cookie.Value)
 	}
-	u.setCookie(c, "", -1)
-	c.Redirect(http.StatusSeeOther, "/ui/login")
-	u.audit(c, actionLogout)
+	u.setCookie(x, "", -1)
+	x.redirect("/ui/login")
+	u.audit(x, actionLogout)
 }
 
-func (u *UI) setCookie(c *gin.Context, value string, maxAge int) {
-	http.SetCookie(c.Writer, &http.Cookie{
+func (u *UI) setCookie(x *exchange, value string, maxAge int) {
+	http.SetCookie(x.w, &http.Cookie{
 		Name: cookieName, Value: value, Path: "/ui", MaxAge: maxAge,
 		HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: c.Request.TLS != nil || c.GetHeader("X-Forwarded-Proto") == "https", // set by a proxy that ends TLS
+		Secure: x.r.TLS != nil || x.r.Header.Get("X-Forwarded-Proto") == "https", // set by a proxy that ends TLS
 	})
 }
 

@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/gin-gonic/gin"
-
 	"sagabench/internal/secret"
 	"sagabench/saga"
 	"sagabench/saga/inspect"
@@ -30,6 +28,8 @@ type Config struct {
 	// refused: the token of the login, what was asked, for which saga, and the response's
 	// status. The gid is the client's, of any length and content. Nil: nothing is audited.
 	Audit func(r *http.Request, token secret.Text, action, gid string, status int)
+	// Failed is called with an error that the response leaves out. Nil: it is logged.
+	Failed func(*http.Request, error)
 }
 
 // UI serves the page. Make it with New.
@@ -53,6 +53,11 @@ func New(c *saga.Coordinator, s store.Store, cfg Config) *UI {
 	if cfg.Attempts == nil {
 		cfg.Attempts = NewAttempts()
 	}
+	if cfg.Failed == nil {
+		cfg.Failed = func(r *http.Request, err error) {
+			cfg.Logger.Warn("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+		}
+	}
 	u := &UI{
 		coordinator: c, store: s, cfg: cfg, reader: inspect.NewReader(c, s, cfg.Logger),
 		pages: make(map[string]*template.Template), crossOrigin: http.NewCrossOriginProtection(),
@@ -73,34 +78,66 @@ const (
 	pageProblem  = "problem.html"
 )
 
-// Register adds the routes, which begin with /ui.
-func (u *UI) Register(r gin.IRouter) {
-	open := r.Group("/ui", u.setHeaders)
-	open.Match(safeMethods, "/style.css", u.file("page/style.css", "text/css; charset=utf-8"))
-	open.Match(safeMethods, "/icon.svg", u.file("page/icon.svg", "image/svg+xml"))
-	open.Match(safeMethods, "/login", u.loginForm)
-	open.POST("/login", u.requireOwnOrigin, u.login)
+// Register passes each route to handle, which is http.ServeMux's HandleFunc or like it. The
+// paths begin with /ui. The handlers of GET serve HEAD, too.
+func (u *UI) Register(handle func(pattern string, handler func(http.ResponseWriter, *http.Request))) {
+	for pattern, h := range map[string]handler{
+		"GET /ui/style.css": u.file("page/style.css", "text/css; charset=utf-8"),
+		"GET /ui/icon.svg":  u.file("page/icon.svg", "image/svg+xml"),
+		"GET /ui/login":     u.loginForm,
+		"POST /ui/login":    u.requireOwnOrigin(u.login),
 
-	closed := open.Group("", u.requireLogin)
-	closed.Match(safeMethods, "", u.showOverview)
-	closed.Match(safeMethods, "/", u.showOverview)
-	closed.Match(safeMethods, "/sagas", u.showList)
-	closed.Match(safeMethods, "/sagas/:gid", u.showSaga)
-	closed.Match(safeMethods, "/find", u.find)
-	closed.POST("/sagas/:gid/abort", u.requireOwnOrigin, u.abort)
-	closed.POST("/sagas/:gid/retry", u.requireOwnOrigin, u.retry)
-	closed.POST("/logout", u.requireOwnOrigin, u.logout)
+		"GET /ui":                    u.requireLogin(u.showOverview),
+		"GET /ui/{$}":                u.requireLogin(u.showOverview),
+		"GET /ui/sagas":              u.requireLogin(u.showList),
+		"GET /ui/sagas/{gid}":        u.requireLogin(u.showSaga),
+		"GET /ui/find":               u.requireLogin(u.find),
+		"POST /ui/sagas/{gid}/abort": u.requireLogin(u.requireOwnOrigin(u.abort)),
+		"POST /ui/sagas/{gid}/retry": u.requireLogin(u.requireOwnOrigin(u.retry)),
+		"POST /ui/logout":            u.requireLogin(u.requireOwnOrigin(u.logout)),
+	} {
+		handle(pattern, func(w http.ResponseWriter, r *http.Request) {
+			setHeaders(w.Header())
+			h(&exchange{w: w, r: r})
+		})
+	}
 }
 
-// safeMethods change nothing.
-var safeMethods = []string{http.MethodGet, http.MethodHead}
+// handler serves a route.
+type handler func(*exchange)
+
+// exchange is a request and its response.
+type exchange struct {
+	w      http.ResponseWriter
+	r      *http.Request
+	token  secret.Text // of the login
+	status int         // of the response
+}
+
+// gid returns the gid in the request's path, or an empty one.
+func (x *exchange) gid() string { return x.r.PathValue("gid") }
+
+// parameter returns a parameter of the request's query, or an empty one.
+func (x *exchange) parameter(name string) string { return x.r.URL.Query().Get(name) }
+
+func (x *exchange) write(status int, contentType string, body []byte) {
+	x.status = status
+	x.w.Header().Set("Content-Type", contentType)
+	x.w.WriteHeader(status)
+	_, _ = x.w.Write(body) // fails if the client has gone
+}
+
+// redirect sends the browser to another page of ours, by GET.
+func (x *exchange) redirect(url string) {
+	x.status = http.StatusSeeOther
+	http.Redirect(x.w, x.r, url, x.status)
+}
 
 // policy allows our own style, icon and forms, and nothing else.
 const policy = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // setHeaders sets the headers of every response.
-func (u *UI) setHeaders(c *gin.Context) {
-	h := c.Writer.Header()
+func setHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "same-origin") // without a referrer, a form's Origin would be null
@@ -108,11 +145,14 @@ func (u *UI) setHeaders(c *gin.Context) {
 }
 
 // requireOwnOrigin refuses requests that a page of another site made the browser send.
-func (u *UI) requireOwnOrigin(c *gin.Context) {
-	if err := u.crossOrigin.Check(c.Request); err != nil {
-		u.problem(c, http.StatusForbidden, "This request was not made from this page.")
-		c.Abort()
-		u.audit(c, ActionRequest)
+func (u *UI) requireOwnOrigin(next handler) handler {
+	return func(x *exchange) {
+		if err := u.crossOrigin.Check(x.r); err != nil {
+			u.problem(x, http.StatusForbidden, "This request was not made from this page.")
+			u.audit(x, ActionRequest)
+			return
+		}
+		next(x)
 	}
 }
 
@@ -125,23 +165,18 @@ const (
 	actionRetry   = "retry"
 )
 
-// keyToken is the key of the login's token in the context of a request.
-const keyToken = "webui.token"
-
-func (u *UI) audit(c *gin.Context, action string) {
-	if u.cfg.Audit == nil {
-		return
+func (u *UI) audit(x *exchange, action string) {
+	if u.cfg.Audit != nil {
+		u.cfg.Audit(x.r, x.token, action, x.gid(), x.status)
 	}
-	token, _ := c.Value(keyToken).(secret.Text)
-	u.cfg.Audit(c.Request, token, action, c.Param("gid"), c.Writer.Status())
 }
 
-func (u *UI) file(name, contentType string) gin.HandlerFunc {
+func (u *UI) file(name, contentType string) handler {
 	content, err := files.ReadFile(name)
 	if err != nil { // impossible: it is embedded
 		panic(err)
 	}
-	return func(c *gin.Context) { c.Data(http.StatusOK, contentType, content) }
+	return func(x *exchange) { x.write(http.StatusOK, contentType, content) }
 }
 
 // view is the data of the layout, around the content of a page.
@@ -158,7 +193,7 @@ type view struct {
 // link is a link to a list of sagas.
 type link struct{ Name, URL string }
 
-func (u *UI) show(c *gin.Context, status int, page string, v view) {
+func (u *UI) show(x *exchange, status int, page string, v view) {
 	v.Logout = u.cfg.Tokens.AreSet() && page != pageLogin
 	v.Now = at(time.Now(), time.Now())
 	if page != pageLogin {
@@ -172,18 +207,18 @@ func (u *UI) show(c *gin.Context, status int, page string, v view) {
 	if err := u.pages[page].Execute(&text, v); err != nil { // an error in the template
 		panic(err)
 	}
-	c.Data(status, "text/html; charset=utf-8", text.Bytes())
+	x.write(status, "text/html; charset=utf-8", text.Bytes())
 }
 
 const overviewName, allName = "overview", "all"
 
 // problem shows an error.
-func (u *UI) problem(c *gin.Context, status int, what string) {
-	u.show(c, status, pageProblem, view{Title: http.StatusText(status), Content: what})
+func (u *UI) problem(x *exchange, status int, what string) {
+	u.show(x, status, pageProblem, view{Title: http.StatusText(status), Content: what})
 }
 
 // fail shows an error of the store or the coordinator.
-func (u *UI) fail(c *gin.Context, err error) {
+func (u *UI) fail(x *exchange, err error) {
 	status, why := http.StatusServiceUnavailable, err.Error()
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -193,8 +228,8 @@ func (u *UI) fail(c *gin.Context, err error) {
 	case errors.Is(err, saga.ErrEnded):
 		status = http.StatusConflict
 	default:
-		_ = c.Error(err) // for the server's log
+		u.cfg.Failed(x.r, err)
 		why = saga.RedactError(err)
 	}
-	u.problem(c, status, why)
+	u.problem(x, status, why)
 }

@@ -35,8 +35,8 @@ func TestUI_EveryRoute_WantsALogin(t *testing.T) {
 	t.Parallel()
 	at := start(t, testkit.OpenPebble(t), theToken)
 	at.putOff(&saga.Saga{GID: "held", Steps: []saga.Step{at.step("/away", "")}})
-	routes := at.routes.Routes()
-	require.NotEmpty(t, routes)
+	routes := at.routes
+	require.Len(t, routes, 20)
 	sign := func(token string, ends time.Time) string {
 		return newSession(secret.New(token), ends.Add(-session))
 	}
@@ -51,7 +51,7 @@ func TestUI_EveryRoute_WantsALogin(t *testing.T) {
 			if open[route.Method+" "+route.Path] {
 				continue
 			}
-			request := at.request(route.Method, strings.ReplaceAll(route.Path, ":gid", "held"), nil)
+			request := at.request(route.Method, strings.ReplaceAll(route.Path, "{gid}", "held"), nil)
 			if cookie != "" {
 				request.AddCookie(&http.Cookie{Name: cookieName, Value: cookie})
 			}
@@ -130,12 +130,12 @@ func TestUI_RefusesWhatAnotherSiteSends(t *testing.T) {
 		if token != "" {
 			at.logIn(token)
 		}
-		for _, route := range at.routes.Routes() {
+		for _, route := range at.routes {
 			if route.Method != http.MethodPost {
 				continue
 			}
 			for header, value := range map[string]string{"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"} {
-				request := at.request(route.Method, strings.ReplaceAll(route.Path, ":gid", "held"), url.Values{"token": {token}})
+				request := at.request(route.Method, strings.ReplaceAll(route.Path, "{gid}", "held"), url.Values{"token": {token}})
 				request.Header.Set(header, value)
 				require.Equal(t, http.StatusForbidden, at.do(request).StatusCode, route.Path)
 			}
@@ -161,8 +161,8 @@ func TestUI_EveryAnswer_HasThePolicy(t *testing.T) {
 	at := start(t, testkit.OpenPebble(t), theToken)
 	at.run(&saga.Saga{GID: "done", Steps: make([]saga.Step, 1)})
 	at.logIn(theToken)
-	for _, route := range at.routes.Routes() {
-		a := at.do(at.request(route.Method, strings.ReplaceAll(route.Path, ":gid", "done"), nil))
+	for _, route := range at.routes {
+		a := at.do(at.request(route.Method, strings.ReplaceAll(route.Path, "{gid}", "done"), nil))
 		require.Equal(t, policy, a.Header.Get("Content-Security-Policy"), route.Path)
 		require.Equal(t, "nosniff", a.Header.Get("X-Content-Type-Options"), route.Path)
 		require.Equal(t, "no-store", a.Header.Get("Cache-Control"), route.Path)
@@ -360,8 +360,11 @@ func TestUI_Find_LeadsToASaga(t *testing.T) {
 	for _, gid := range []string{"", "..", "a/b", "http://evil.example", "a\r\nb", strings.Repeat("x", 65)} {
 		require.Equal(t, http.StatusBadRequest, at.get("/ui/find?gid="+url.QueryEscape(gid)).StatusCode, gid)
 		if gid != "" {
-			status := at.get("/ui/sagas/" + url.PathEscape(gid)).StatusCode
-			require.Contains(t, []int{http.StatusBadRequest, http.StatusNotFound}, status, gid)
+			path := "/ui/sagas/" + url.PathEscape(gid)
+			if gid == ".." { // net/http redirects from unescaped dots
+				path = "/ui/sagas/%2e%2e"
+			}
+			require.Contains(t, []int{http.StatusBadRequest, http.StatusNotFound}, at.get(path).StatusCode, gid)
 		}
 	}
 }

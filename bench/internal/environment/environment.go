@@ -58,7 +58,6 @@ func governor() *string {
 func versions() map[string]string {
 	names := map[string]string{
 		"github.com/tsenart/vegeta/v12":    "vegeta",
-		"github.com/gin-gonic/gin":         "gin",
 		"github.com/redis/go-redis/v9":     "go-redis",
 		"github.com/cockroachdb/pebble/v2": "pebble",
 		"github.com/go-sql-driver/mysql":   "go-sql-driver/mysql",

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/gin-gonic/gin"
-
 	"sagabench/internal/secret"
 	"sagabench/saga/webui"
 )
@@ -36,38 +34,41 @@ func newAuth(cfg Config, log *limitedLog) *auth {
 	return a
 }
 
-// authenticate is middleware.
-func (a *auth) authenticate(c *gin.Context) {
-	r := c.Request
+// authenticate reports whether a request may proceed. Otherwise it has responded.
+func (a *auth) authenticate(w http.ResponseWriter, r *http.Request) bool {
 	path := r.URL.Path
 	switch {
 	case a.certificates && !probes[path] && certificate(r) == nil:
-		a.refuse(c, http.StatusUnauthorized, "this server wants a client certificate")
+		return a.refuse(w, r, http.StatusUnauthorized, "this server wants a client certificate")
 	case !a.tokens.AreSet():
 		if why := crossSite(r, path); why != "" {
-			a.refuse(c, http.StatusForbidden, why)
+			return a.refuse(w, r, http.StatusForbidden, why)
 		}
 	case probes[path], path == "/", onPage(path): // the page has a login
 	case strings.HasPrefix(path, branchPath) && a.hasBranchKey(r.URL.RawQuery):
 	case a.tokens.Matches(bearer(r)), a.isAdmin(r):
 	default:
-		c.Header("WWW-Authenticate", "Bearer")
-		a.refuse(c, http.StatusUnauthorized, "this server wants its token: Authorization: Bearer TOKEN")
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		return a.refuse(w, r, http.StatusUnauthorized, "this server wants its token: Authorization: Bearer TOKEN")
+	}
+	return true
+}
+
+// requireAdmin returns a handler that refuses all but the admin.
+func (a *auth) requireAdmin(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if a.isAdmin(r) || a.refuse(w, r, http.StatusForbidden, "only the admin may do this: show the admin's token") {
+			next(w, r)
+		}
 	}
 }
 
-// requireAdmin is middleware for routes of the admin.
-func (a *auth) requireAdmin(c *gin.Context) {
-	if !a.isAdmin(c.Request) {
-		a.refuse(c, http.StatusForbidden, "only the admin may do this: show the admin's token")
-	}
-}
-
-func (a *auth) refuse(c *gin.Context, status int, why string) {
+// refuse responds, and returns false.
+func (a *auth) refuse(w http.ResponseWriter, r *http.Request, status int, why string) bool {
 	a.refused.Add(1)
-	a.auditRequest(c.Request, webui.ActionRequest, "", status)
-	respond(c, status, reply{Message: why})
-	c.Abort()
+	a.auditRequest(r, webui.ActionRequest, "", status)
+	respond(w, status, reply{Message: why})
+	return false
 }
 
 // isAdmin reports whether a request shows the admin's token.

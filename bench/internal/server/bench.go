@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sagabench/internal/secret"
@@ -22,13 +21,15 @@ type bench struct {
 	branches    branches
 	took        prometheus.Histogram
 	urls        Branches
+	failed      func(*http.Request, error) // logs an error that the response leaves out
 }
 
-func newBench(c *saga.Coordinator, scenario Scenario, url string, token secret.Text) *bench {
+func newBench(c *saga.Coordinator, scenario Scenario, url string, token secret.Text, failed func(*http.Request, error)) *bench {
 	return &bench{
 		coordinator: c,
 		scenario:    scenario,
 		urls:        BranchesOf(url, token),
+		failed:      failed,
 		took: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "sagabench_saga_duration_seconds",
 			Help:    "Time from a saga's submission to its end, of those that /bench/saga saw end.",
@@ -39,13 +40,12 @@ func newBench(c *saga.Coordinator, scenario Scenario, url string, token secret.T
 
 // register adds the endpoints. Those that make sagas are refused while the server stops.
 // Branches are served until its sagas have ended.
-func (b *bench) register(routes, submitting gin.IRouter) {
-	submitting.GET("/bench/saga", b.runSaga)
-	submitting.POST("/bench/saga", b.runSaga)
-	routes.GET(actionPath, b.branches.action)
-	routes.POST(actionPath, b.branches.action)
-	routes.GET(compensatePath, b.branches.compensate)
-	routes.POST(compensatePath, b.branches.compensate)
+func (b *bench) register(handle, gated handleFunc) {
+	for _, method := range []string{"GET ", "POST "} {
+		gated(method+"/bench/saga", b.runSaga)
+		handle(method+actionPath, b.branches.action)
+		handle(method+compensatePath, b.branches.compensate)
+	}
 }
 
 func (b *bench) collectors() []prometheus.Collector {
@@ -59,34 +59,34 @@ func (b *bench) collectors() []prometheus.Collector {
 }
 
 // runSaga serves /bench/saga.
-func (b *bench) runSaga(c *gin.Context) {
-	scenario, err := b.scenario.with(c.Request.URL.RawQuery)
+func (b *bench) runSaga(w http.ResponseWriter, r *http.Request) {
+	scenario, err := b.scenario.with(r.URL.RawQuery)
 	if err != nil {
-		respond(c, http.StatusBadRequest, reply{Message: err.Error()})
+		respond(w, http.StatusBadRequest, reply{Message: err.Error()})
 		return
 	}
 	sg := b.newSaga(scenario)
 	began := time.Now()
-	result, err := b.coordinator.Run(c.Request.Context(), sg)
+	result, err := b.coordinator.Run(r.Context(), sg)
 	if err == nil {
 		b.took.Observe(time.Since(began).Seconds())
 	}
 	switch {
 	case err == nil && result.Status == store.StatusSucceeded:
-		write(c, http.StatusOK, succeeded(sg.GID))
+		write(w, http.StatusOK, succeeded(sg.GID))
 	case err == nil:
-		respond(c, http.StatusConflict, reply{Result: resultFailure, GID: sg.GID, Message: result.Reason})
+		respond(w, http.StatusConflict, reply{Result: resultFailure, GID: sg.GID, Message: result.Reason})
 	case errors.Is(err, store.ErrInvalid):
-		respond(c, http.StatusBadRequest, reply{Message: err.Error()})
+		respond(w, http.StatusBadRequest, reply{Message: err.Error()})
 	case errors.Is(err, saga.ErrBusy):
-		busy(c, err.Error())
+		busy(w, err.Error())
 	case errors.Is(err, saga.ErrNotEnded): // not an error of the store
-		respond(c, http.StatusServiceUnavailable, reply{GID: sg.GID, Message: err.Error()})
+		respond(w, http.StatusServiceUnavailable, reply{GID: sg.GID, Message: err.Error()})
 	case errors.Is(err, errStopped):
-		respond(c, http.StatusServiceUnavailable, reply{GID: sg.GID, Message: errStopped.Error()})
+		respond(w, http.StatusServiceUnavailable, reply{GID: sg.GID, Message: errStopped.Error()})
 	default:
-		_ = c.Error(err)
-		respond(c, http.StatusServiceUnavailable, reply{GID: sg.GID, Message: saga.RedactError(err)})
+		b.failed(r, err)
+		respond(w, http.StatusServiceUnavailable, reply{GID: sg.GID, Message: saga.RedactError(err)})
 	}
 }
 

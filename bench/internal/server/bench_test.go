@@ -28,7 +28,7 @@ func (s *sink) Header() http.Header         { return s.header }
 func (s *sink) Write(p []byte) (int, error) { return len(p), nil }
 func (s *sink) WriteHeader(status int)      { s.status = status }
 
-// BenchmarkRunSaga is a request without its connection: gin, the handler, the
+// BenchmarkRunSaga is a request without its connection: the handler, the
 // coordinator and the store.
 func BenchmarkRunSaga(b *testing.B) {
 	for _, engine := range []struct {
@@ -58,7 +58,7 @@ func BenchmarkRunSaga(b *testing.B) {
 	}
 }
 
-// BenchmarkCoordinator is BenchmarkRunSaga/memory without gin and the handler.
+// BenchmarkCoordinator is BenchmarkRunSaga/memory without the handler.
 func BenchmarkCoordinator(b *testing.B) {
 	c, err := saga.New(memstore.New(0), nil, saga.DefaultConfig())
 	require.NoError(b, err)

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/gin-gonic/gin"
-
 	"sagabench/internal/secret"
 	"sagabench/saga"
 )
@@ -51,28 +49,28 @@ type branches struct {
 	actions, compensations atomic.Int64
 }
 
-func (b *branches) action(c *gin.Context) {
+func (b *branches) action(w http.ResponseWriter, r *http.Request) {
 	b.actions.Add(1)
-	serveBranch(c)
+	serveBranch(w, r)
 }
 
-func (b *branches) compensate(c *gin.Context) {
+func (b *branches) compensate(w http.ResponseWriter, r *http.Request) {
 	b.compensations.Add(1)
-	serveBranch(c)
+	serveBranch(w, r)
 }
 
-func serveBranch(c *gin.Context) {
+func serveBranch(w http.ResponseWriter, r *http.Request) {
 	// Read to the end, so that the connection can be used again.
-	n, err := io.Copy(io.Discard, io.LimitReader(c.Request.Body, saga.MaxPayloadBytes+1))
+	n, err := io.Copy(io.Discard, io.LimitReader(r.Body, saga.MaxPayloadBytes+1))
 	switch {
 	case err != nil:
-		respond(c, http.StatusBadRequest, reply{Message: "reading the body: " + err.Error()})
+		respond(w, http.StatusBadRequest, reply{Message: "reading the body: " + err.Error()})
 	case n > saga.MaxPayloadBytes:
-		respond(c, http.StatusRequestEntityTooLarge, reply{Message: "body: more than 1 MiB"})
-	case refused(c.Request.URL.RawQuery):
-		respond(c, http.StatusConflict, reply{Result: resultFailure, Message: "refused, as " + refuse + " asks"})
+		respond(w, http.StatusRequestEntityTooLarge, reply{Message: "body: more than 1 MiB"})
+	case refused(r.URL.RawQuery):
+		respond(w, http.StatusConflict, reply{Result: resultFailure, Message: "refused, as " + refuse + " asks"})
 	default:
-		write(c, http.StatusOK, []byte(`{"dtm_result":"`+resultSuccess+`"}`))
+		write(w, http.StatusOK, []byte(`{"dtm_result":"`+resultSuccess+`"}`))
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gin-gonic/gin"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -21,7 +20,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	gin.SetMode(gin.ReleaseMode)
 	serveNames() // as long as the process lives
 	goleak.VerifyTestMain(m, goleak.IgnoreCurrent())
 }

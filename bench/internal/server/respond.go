@@ -3,8 +3,6 @@ package server
 import (
 	"encoding/json"
 	"net/http"
-
-	"github.com/gin-gonic/gin"
 )
 
 // Values of dtm_result, for a saga that has ended and for a branch.
@@ -20,26 +18,26 @@ type reply struct {
 	Message string `json:"message"`
 }
 
-func respond(c *gin.Context, status int, r reply) {
+func respond(w http.ResponseWriter, status int, r reply) {
 	body, err := json.Marshal(r)
 	if err != nil { // impossible: strings always encode
 		panic(err)
 	}
-	write(c, status, body)
+	write(w, status, body)
 }
 
 // busy refuses a request that changed nothing and may be repeated.
-func busy(c *gin.Context, why string) {
-	c.Header("Retry-After", "1")
-	respond(c, http.StatusServiceUnavailable, reply{Message: why})
+func busy(w http.ResponseWriter, why string) {
+	w.Header().Set("Retry-After", "1")
+	respond(w, http.StatusServiceUnavailable, reply{Message: why})
 }
 
-func write(c *gin.Context, status int, body []byte) {
-	c.Writer.Header().Set("Content-Type", "application/json")
-	c.Writer.WriteHeader(status)
-	_, _ = c.Writer.Write(body) // fails if the client has gone
+func write(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // fails if the client has gone
 }
 
-func notFound(c *gin.Context) {
-	respond(c, http.StatusNotFound, reply{Message: "there is nothing at " + c.Request.Method + " " + c.Request.URL.Path})
+func notFound(w http.ResponseWriter, r *http.Request) {
+	respond(w, http.StatusNotFound, reply{Message: "there is nothing at " + r.Method + " " + r.URL.Path})
 }

@@ -5,78 +5,55 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
+	"path"
 	"runtime/debug"
-
-	"github.com/gin-gonic/gin"
+	"strings"
 
 	"sagabench/store"
 )
 
-func (s *Server) newRoutes(st store.Store) *gin.Engine {
-	gin.SetMode(gin.ReleaseMode) // of the process: gin has no other way to be quiet
-	routes := gin.New()
-	routes.RedirectTrailingSlash = false
-	routes.Use(gin.CustomRecoveryWithWriter(nil, s.panicked), s.logErrors, s.limitReserved, s.auth.authenticate)
-	routes.NoRoute(notFound)
+// serveHTTP serves every request.
+func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	defer s.recoverPanic(w, r)
+	switch {
+	case !s.limitReserved(w, r), !s.auth.authenticate(w, r): // they have responded
+	case unclean(r.URL.Path):
+		notFound(w, r)
+	default:
+		s.routes.ServeHTTP(w, r)
+	}
+}
 
-	gated := routes.Group("/", s.refuseWhileStopping)
+// handleFunc adds a route, as http.ServeMux's HandleFunc does.
+type handleFunc = func(pattern string, handler func(http.ResponseWriter, *http.Request))
+
+// addRoutes passes each route to handle.
+func (s *Server) addRoutes(handle handleFunc, st store.Store) {
+	// Without this, HEAD would run a handler of GET that changes something.
+	noHead := func(pattern string, handler func(http.ResponseWriter, *http.Request)) {
+		handle(pattern, handler)
+		if path, get := strings.CutPrefix(pattern, "GET "); get {
+			handle("HEAD "+path, notFound)
+		}
+	}
+	gated := func(pattern string, handler func(http.ResponseWriter, *http.Request)) {
+		noHead(pattern, s.refuseWhileStopping(handler))
+	}
+	handle("/", notFound)
 	s.api.Register(gated)
 	if s.bench != nil {
-		s.bench.register(routes, gated)
+		s.bench.register(noHead, gated)
 	}
-	s.ui.Register(routes)
-	routes.Match(safeMethods, "/", func(c *gin.Context) { c.Redirect(http.StatusFound, "/ui") })
-	routes.Match(safeMethods, "/livez", s.live)
-	routes.Match(safeMethods, "/readyz", s.ready)
-	routes.Match(safeMethods, "/healthz", s.ready)
-	metrics := gin.WrapH(s.metricsHandler(st))
-	routes.Match(safeMethods, "/metrics", metrics)
-	routes.Match(safeMethods, "/api/metrics", metrics)
+	s.ui.Register(handle)
+	handle("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/ui", http.StatusFound) })
+	handle("GET /livez", s.live)
+	handle("GET /readyz", s.ready)
+	handle("GET /healthz", s.ready)
+	metrics := s.metricsHandler(st).ServeHTTP
+	handle("GET /metrics", metrics)
+	handle("GET /api/metrics", metrics)
 	if s.cfg.Pprof {
-		routes.GET(profilePath+"*name", s.auth.requireAdmin, gin.WrapH(profiles()))
-	}
-	return routes
-}
-
-// safeMethods change nothing.
-var safeMethods = []string{http.MethodGet, http.MethodHead}
-
-// stopping is the message of a server that was told to stop.
-const stopping = "the server is stopping"
-
-// readOnly paths are served until the port is closed.
-var readOnly = map[string]bool{
-	"/api/ping": true, "/api/dtmsvr/query": true, "/api/dtmsvr/all": true, "/api/dtmsvr/newGid": true, "/api/dtmsvr/version": true,
-}
-
-// refuseWhileStopping is middleware. It refuses requests that change something once the
-// server waits for the last of them.
-func (s *Server) refuseWhileStopping(c *gin.Context) {
-	if readOnly[c.FullPath()] {
-		return
-	}
-	if !s.gate.TryRLock() {
-		busy(c, stopping)
-		c.Abort()
-		return
-	}
-	defer s.gate.RUnlock()
-	c.Next()
-}
-
-// panicked responds to a request whose handler panicked.
-func (s *Server) panicked(c *gin.Context, value any) {
-	s.log.Error("panic in a request", "method", c.Request.Method, "path", c.Request.URL.Path,
-		"panic", fmt.Sprint(value), "stack", string(debug.Stack()))
-	respond(c, http.StatusInternalServerError, reply{Message: "internal error; the server's log has the details"})
-	c.Abort()
-}
-
-// logErrors is middleware. It logs the errors that responses leave out.
-func (s *Server) logErrors(c *gin.Context) {
-	c.Next()
-	for _, err := range c.Errors {
-		s.limited.log(slog.LevelWarn, "a request failed", c.FullPath(), "method", c.Request.Method, "path", c.FullPath(), "error", err.Err)
+		noHead("GET "+profilePath, s.auth.requireAdmin(profiles().ServeHTTP))
 	}
 }
 
@@ -90,6 +67,50 @@ func profiles() http.Handler {
 	mux.HandleFunc(profilePath+"symbol", pprof.Symbol)
 	mux.HandleFunc(profilePath+"trace", pprof.Trace)
 	return mux
+}
+
+// unclean reports whether http.ServeMux would redirect to another path.
+func unclean(p string) bool { return p != "/" && path.Clean(p) != strings.TrimSuffix(p, "/") }
+
+// safeMethods change nothing.
+var safeMethods = []string{http.MethodGet, http.MethodHead}
+
+// stopping is the message of a server that was told to stop.
+const stopping = "the server is stopping"
+
+// readOnly paths are served until the port is closed.
+var readOnly = map[string]bool{
+	"/api/ping": true, "/api/dtmsvr/query": true, "/api/dtmsvr/all": true, "/api/dtmsvr/newGid": true, "/api/dtmsvr/version": true,
+}
+
+// refuseWhileStopping returns a handler that refuses requests that change something once
+// the server waits for the last of them.
+func (s *Server) refuseWhileStopping(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !readOnly[r.URL.Path] {
+			if !s.gate.TryRLock() {
+				busy(w, stopping)
+				return
+			}
+			defer s.gate.RUnlock()
+		}
+		next(w, r)
+	}
+}
+
+// recoverPanic responds to a request whose handler panicked.
+func (s *Server) recoverPanic(w http.ResponseWriter, r *http.Request) {
+	if value := recover(); value != nil {
+		s.log.Error("panic in a request", "method", r.Method, "path", r.URL.Path,
+			"panic", fmt.Sprint(value), "stack", string(debug.Stack()))
+		respond(w, http.StatusInternalServerError, reply{Message: "internal error; the server's log has the details"})
+	}
+}
+
+// failed logs an error that the response leaves out.
+func (s *Server) failed(r *http.Request, err error) {
+	_, path, _ := strings.Cut(r.Pattern, " ")
+	s.limited.log(slog.LevelWarn, "a request failed", path, "method", r.Method, "path", path, "error", err)
 }
 
 // version returns the version that this program was built as.

@@ -14,8 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gin-gonic/gin"
-
 	"sagabench/internal/outage"
 	"sagabench/saga"
 	"sagabench/saga/branch"
@@ -47,7 +45,7 @@ type Server struct {
 	api         *httpapi.API
 	ui          *webui.UI
 	bench       *bench // nil without the bench's endpoints
-	routes      *gin.Engine
+	routes      *http.ServeMux
 	http        *http.Server
 	url         string
 
@@ -79,6 +77,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		cfg:      cfg,
 		listener: newLimitListener(deps.Listener, cfg.MaxConns, cfg.perPeer()),
 		log:      logger,
+		routes:   http.NewServeMux(),
 		url:      cfg.scheme() + "://" + addr.String(),
 	}
 	if warning := ClearText(cfg, deps.Listener); warning != "" {
@@ -114,21 +113,23 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		return nil, err
 	}
 	s.api = httpapi.New(s.coordinator, deps.Store, httpapi.Config{
-		Version: version(), Admin: s.auth.isAdmin, Audit: s.auth.auditRequest, Logger: s.log,
+		Version: version(), Admin: s.auth.isAdmin, Audit: s.auth.auditRequest, Failed: s.failed, Logger: s.log,
 	})
 	logins := cfg.Tokens
 	if logins.AreSet() {
 		logins = slices.Concat(logins, cfg.AdminTokens)
 	}
-	s.ui = webui.New(s.coordinator, deps.Store, webui.Config{Tokens: logins, Attempts: attempts, Audit: s.auth.audit, Logger: s.log})
+	s.ui = webui.New(s.coordinator, deps.Store, webui.Config{
+		Tokens: logins, Attempts: attempts, Audit: s.auth.audit, Failed: s.failed, Logger: s.log,
+	})
 	if cfg.Bench {
-		s.bench = newBench(s.coordinator, cfg.Scenario, s.url, cfg.Tokens.First())
+		s.bench = newBench(s.coordinator, cfg.Scenario, s.url, cfg.Tokens.First(), s.failed)
 	}
 
 	base, cutOff := context.WithCancelCause(context.Background())
 	s.cutOff = cutOff
-	s.routes = s.newRoutes(deps.Store)
-	if s.http, err = cfg.httpServer(s.routes, s.limited.standard()); err != nil {
+	s.addRoutes(s.routes.HandleFunc, deps.Store)
+	if s.http, err = cfg.httpServer(http.HandlerFunc(s.serveHTTP), s.limited.standard()); err != nil {
 		return nil, err
 	}
 	s.http.BaseContext = func(net.Listener) context.Context { return base }
