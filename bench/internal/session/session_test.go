@@ -27,6 +27,7 @@ import (
 const (
 	asServer  = "TEST_AS_MEASURED_SERVER"
 	announced = "at: "
+	logged    = 50 // sagas after which the server logs a line
 )
 
 // TestMeasured_Server is the server that the sessions below start: it acknowledges sagas
@@ -41,7 +42,11 @@ func TestMeasured_Server(t *testing.T) {
 	var sagas atomic.Int64
 	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		acknowledge(w, r)
-		if sagas.Add(1) == most {
+		n := sagas.Add(1)
+		if n == logged {
+			fmt.Fprintln(os.Stderr, "so many sagas") // while it is measured
+		}
+		if n == most {
 			os.Exit(1)
 		}
 	}))
@@ -109,6 +114,9 @@ func TestSession_AddsUpAndAuditsAllMeasurements(t *testing.T) {
 		require.Len(t, files, 1)
 		require.Equal(t, result.FileHistogramLog, files[0].Name())
 	}
+	log, err := os.ReadFile(filepath.Join(s.cfg.Dir, "server.log"))
+	require.NoError(t, err)
+	require.Contains(t, string(log), "so many sagas")
 	require.NoDirExists(t, storeDir(s.cfg.Dir))
 }
 

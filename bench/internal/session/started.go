@@ -77,21 +77,19 @@ func storeDir(dir string) string { return filepath.Join(dir, "store") }
 
 func (w *Started) check(context.Context, Config) error { return nil }
 
-func (w *Started) start(ctx context.Context, cfg Config, store *open.Target) ([]endpoint, error) {
+func (w *Started) start(ctx context.Context, cfg Config, store *open.Target) (_ []endpoint, err error) {
 	if err := w.preload(ctx, cfg, store); err != nil {
 		return nil, err
 	}
 	cfg.status("starting the bench server")
-	log, err := result.Create(cfg.Dir, "server.log")
-	if err != nil {
+	if w.log, err = result.Create(cfg.Dir, "server.log"); err != nil {
 		return nil, err
 	}
-	w.log = log
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	var url string
 	w.process, err = lab.StartProcess(ctx, lab.ProcessConfig{
-		Path: w.Program.Path, Args: w.Program.Args, Env: w.Program.Env(*store), Stderr: log,
+		Path: w.Program.Path, Args: w.Program.Args, Env: w.Program.Env(*store), Stderr: w.log,
 		Ready: func(_ context.Context, p *lab.Process) error {
 			for line := range strings.Lines(p.Log()) {
 				if u, ok := strings.CutPrefix(strings.TrimSpace(line), w.Program.Announce); ok {
@@ -103,7 +101,7 @@ func (w *Started) start(ctx context.Context, cfg Config, store *open.Target) ([]
 		},
 	})
 	if err != nil {
-		closeLog(log)
+		w.closeLog()
 		return nil, err
 	}
 	e := benchEndpoint(url, cfg.Scenario)
@@ -130,7 +128,7 @@ func (w *Started) ended() error {
 }
 
 func (w *Started) stop(cfg Config) error {
-	defer closeLog(w.log)
+	defer w.closeLog()
 	select {
 	case <-w.process.Done():
 		return w.ended()
@@ -141,11 +139,11 @@ func (w *Started) stop(cfg Config) error {
 }
 
 // closeLog removes a log that is empty.
-func closeLog(f *os.File) {
-	info, err := f.Stat()
-	f.Close()
+func (w *Started) closeLog() {
+	info, err := w.log.Stat()
+	w.log.Close()
 	if err == nil && info.Size() == 0 {
-		os.Remove(f.Name())
+		os.Remove(w.log.Name())
 	}
 }
 
