@@ -9,14 +9,14 @@ import (
 	"sagabench/bench/internal/result"
 )
 
-// nearShare is how far from a rate, relative to it, steps are next to it.
+// nearShare is how far from a rate, relative to it, a step is next to it.
 const nearShare = 0.05
 
 // FindLimit names what limits the rate, from the steps next to it.
 func FindLimit(steps []result.Step, rate *float64, machine limit.Machine) result.Limit {
 	at := nextTo(steps, rate)
 	if len(at) == 0 {
-		return result.Limit{Evidence: "nothing was measured at the edge"}
+		return result.Limit{Evidence: "nothing was measured near the highest rate"}
 	}
 	var used []result.Resources
 	failed := int64(0)

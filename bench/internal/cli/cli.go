@@ -105,10 +105,10 @@ go run ends with 1 for each code above 0: build the program for scripts (make bu
 			if len(args) == 1 {
 				return a.serve(cmd.Context(), args[0], true)
 			}
-			return a.run(cmd.Context(), defaultStore, starting{}, 0)
+			return a.run(cmd.Context(), runOptions{store: defaultStore})
 		},
 	}
-	root.PersistentFlags().StringVar(&a.configFile, "config", "", "file of settings; conf.sample.yml lists them")
+	a.configFlag(root)
 	a.loadFlags(root)
 	a.scenarioFlags(root)
 	a.serverFlags(root)
@@ -116,4 +116,9 @@ go run ends with 1 for each code above 0: build the program for scripts (make bu
 		a.planCommand(), a.reportCommand(), a.checkCommand(), a.versionCommand())
 	root.Version = version()
 	return root
+}
+
+// configFlag binds the flag that all commands have.
+func (a *app) configFlag(cmd *cobra.Command) {
+	cmd.PersistentFlags().StringVar(&a.configFile, "config", "", "file of settings; conf.sample.yml lists them")
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"sagabench/bench/internal/compare"
-	"sagabench/bench/internal/environment"
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
 	"sagabench/store/open"
@@ -26,17 +25,19 @@ func (a *app) compareCommand() *cobra.Command {
 	pairs, texts := compare.MinPairs, []string{}
 	cmd := &cobra.Command{
 		Use:   "compare A B",
-		Short: "Set two variants, run in turns, or two results side by side",
-		Long: `Set two variants, run in turns, or two results side by side.
+		Short: "Compare two variants in interleaved runs, or two results",
+		Long: `Compare two variants in interleaved runs, or two results.
 
-A variant is what follows bench run, in quotes. Both are run in turns, A B B A and so
-on, so that what changes meanwhile changes both; flags that are given here hold for
-both. A result is a directory, or several of one variant, separated by commas. With
-less than five pairs neither is called the better one, nor when their durability
-differs.
+A variant is what follows bench run, in quotes. Other flags apply to both variants. The
+runs are interleaved, A B B A and so on, so that a change of the machine affects both.
 
-A gate bounds how far B may be from A, for instance in CI. It is broken when all of
-the interval is beyond; the exit code then is 3.`,
+A result is a directory, or several of one variant, separated by commas.
+
+Neither side is called better with fewer than five pairs, if their durability differs,
+or if a run is not valid.
+
+A gate limits how far B may be from A, for example in CI. It is broken if the whole
+interval is beyond the limit. The exit code then is 3.`,
 		Example: `  bench compare 'redis --start' 'redis --start --set io-threads=2'
   bench compare 'mysql --start' 'postgres --start' --in-flight 256 --pairs 7
   bench compare results/before results/after
@@ -51,97 +52,29 @@ the interval is beyond; the exit code then is 3.`,
 				}
 				gates = append(gates, gate)
 			}
-			return a.compare(cmd, args, pairs, gates)
+			results := [2]bool{isResult(args[0]), isResult(args[1])}
+			switch {
+			case results[0] != results[1]:
+				return fmt.Errorf("compare: %q and %q: want two results or two variants", redactVariant(args[0]), redactVariant(args[1]))
+			case results[0]:
+				return a.compareResults(cmd.Context(), args, gates)
+			}
+			return a.compareVariants(cmd, args, pairs, gates)
 		},
 	}
-	cmd.Flags().IntVar(&pairs, "pairs", pairs, "of runs")
-	cmd.Flags().StringArrayVar(&texts, "gate", nil, "METRIC<=CHANGE%, as store_cpu_us<=+5%: exit code 3 if B is beyond; once for each")
+	cmd.Flags().IntVar(&pairs, "pairs", pairs, "pairs of runs")
+	cmd.Flags().StringArrayVar(&texts, "gate", nil, "METRIC<=CHANGE%, as store_cpu_us<=+5%: exit code 3 if B is beyond it; may be repeated")
 	a.loadFlags(cmd)
 	a.scenarioFlags(cmd)
 	return cmd
 }
 
-func (a *app) compare(cmd *cobra.Command, names []string, pairs int, gates []compare.Gate) error {
-	began, ctx := time.Now(), cmd.Context()
+// compareResults compares results that exist: directories, separated by commas.
+func (a *app) compareResults(ctx context.Context, args []string, gates []compare.Gate) error {
+	began := time.Now()
 	sides := [2]compare.Side{{Name: "A"}, {Name: "B"}}
-	results := [2]bool{isResult(names[0]), isResult(names[1])}
-	var incomplete error
-	dir := a.out
-	switch {
-	case results[0] != results[1]:
-		return fmt.Errorf("compare: %q and %q: two results or two variants", redactVariant(names[0]), redactVariant(names[1]))
-	case results[0]:
-		if err := readSides(names, &sides); err != nil {
-			return err
-		}
-		if dir != "" {
-			if err := makeOut(dir); err != nil {
-				return err
-			}
-		}
-	default:
-		if pairs < 1 {
-			return fmt.Errorf("--pairs: %d, at least 1", pairs)
-		}
-		if dir == "" {
-			dir = filepath.Join(resultsDir, result.RunID(began, "compare"))
-		}
-		t := turns{app: a, dir: dir, common: given(cmd)}
-		for i, name := range names {
-			t.variants[i] = strings.Fields(name)
-			if err := t.check(t.variants[i]); err != nil {
-				return fmt.Errorf("variant %s: %w", sides[i].Name, err)
-			}
-			sides[i].Command = programWords + " run " + redactVariant(name)
-		}
-		if err := makeOut(dir); err != nil {
-			return err
-		}
-		if incomplete = t.run(ctx, &sides, pairs); incomplete != nil && len(sides[1].Runs) == 0 {
-			return t.nothing(incomplete)
-		}
-	}
-	c, validity, err := compare.Make(sides[0], sides[1])
-	if err != nil {
-		return err
-	}
-	if incomplete != nil {
-		validity.Valid = false
-		validity.Warnings = append([]string{fmt.Sprintf("incomplete: %v", incomplete)}, validity.Warnings...)
-	}
-	var checks []result.Check
-	for _, run := range slices.Concat(sides[0].Runs, sides[1].Runs) {
-		checks = append(checks, run.Check)
-	}
-	s := compare.Result{Envelope: sides[0].Runs[0].Envelope, Compare: c, Gates: []compare.GateResult{}}
-	s.Kind, s.Check, s.Validity = result.KindCompare, result.SumChecks(checks), validity
-	s.Run.ID, s.Run.Started, s.Run.Command, s.Run.DurationS = result.RunID(began, "compare"), began, a.compareCommandLine(names), time.Since(began).Seconds()
-	s.Run.Commit = environment.Commit(context.WithoutCancel(ctx))
-	broken := false
-	for _, gate := range gates {
-		result := c.Judge(gate)
-		broken = broken || result.Outcome == compare.Broken
-		s.Gates = append(s.Gates, result)
-	}
-	d := report.Comparison(s)
-	if dir != "" {
-		if err := write(dir, s, d); err != nil {
-			return err
-		}
-	}
-	if err := a.show(s, validity, d, dir); err != nil {
-		return err
-	}
-	if broken {
-		return errGate
-	}
-	return nil
-}
-
-// readSides reads results that are there: directories, separated by commas.
-func readSides(names []string, sides *[2]compare.Side) error {
-	for i, name := range names {
-		for dir := range strings.SplitSeq(name, ",") {
+	for i, arg := range args {
+		for dir := range strings.SplitSeq(arg, ",") {
 			s, _, err := result.Read(dir)
 			if err != nil {
 				return err
@@ -150,33 +83,106 @@ func readSides(names []string, sides *[2]compare.Side) error {
 			sides[i].Runs = append(sides[i].Runs, s)
 		}
 	}
+	if a.out != "" {
+		if err := makeOut(a.out); err != nil {
+			return err
+		}
+	}
+	c, validity, err := compare.Make(sides[0], sides[1])
+	if err != nil {
+		return err
+	}
+	return a.showComparison(ctx, began, c, validity, sides, gates, args)
+}
+
+// compareVariants runs two variants and compares them.
+func (a *app) compareVariants(cmd *cobra.Command, args []string, pairs int, gates []compare.Gate) error {
+	began, ctx := time.Now(), cmd.Context()
+	if pairs < 1 {
+		return fmt.Errorf("--pairs: %d, at least 1", pairs)
+	}
+	if a.out == "" {
+		a.out = filepath.Join(resultsDir, result.RunID(began, "compare"))
+	}
+	sides := [2]compare.Side{{Name: "A"}, {Name: "B"}}
+	variants := map[string]*variant{}
+	for i, text := range args {
+		v, err := a.newVariant(text, commonArgs(cmd))
+		if err != nil {
+			return fmt.Errorf("variant %s: %w", sides[i].Name, err)
+		}
+		variants[sides[i].Name] = v
+		sides[i].Command = programWords + " run " + v.text
+	}
+	if err := makeOut(a.out); err != nil {
+		return err
+	}
+	ended := compare.Interleave(ctx, &sides[0], &sides[1], pairs, func(ctx context.Context, side compare.Side, pair int) (result.Summary, error) {
+		v := variants[side.Name]
+		fmt.Fprintf(a.stderr, "pair %d of %d, %s: %s\n", pair, pairs, side.Name, v.text)
+		return v.measure(ctx, filepath.Join(a.out, runsDir, fmt.Sprintf("%02d-%s", pair, strings.ToLower(side.Name))))
+	})
+	if ended != nil && len(sides[0].Runs) == 0 {
+		return nothingCompared(a.out, ended)
+	}
+	c, validity, err := compare.Make(sides[0], sides[1])
+	if err != nil {
+		return err
+	}
+	if ended != nil {
+		validity.Valid = false
+		validity.Warnings = append([]string{fmt.Sprintf("incomplete: %v", ended)}, validity.Warnings...)
+	}
+	return a.showComparison(ctx, began, c, validity, sides, gates, args)
+}
+
+// showComparison judges the gates, and writes and prints the result.
+func (a *app) showComparison(ctx context.Context, began time.Time, c compare.Comparison, v result.Validity, sides [2]compare.Side, gates []compare.Gate, args []string) error {
+	var of []result.Envelope
+	for _, run := range slices.Concat(sides[0].Runs, sides[1].Runs) {
+		of = append(of, run.Envelope)
+	}
+	s := compare.Result{Envelope: derived(ctx, result.KindCompare, began, of, v), Compare: c, Gates: []compare.GateResult{}}
+	s.Run.Command = a.compareCommandLine(args)
+	broken := false
+	for _, gate := range gates {
+		judged := c.Judge(gate)
+		broken = broken || judged.Outcome == compare.Broken
+		s.Gates = append(s.Gates, judged)
+	}
+	if err := a.writeAndShow(s, v, report.Comparison(s), a.out); err != nil {
+		return err
+	}
+	if broken {
+		return errGate
+	}
 	return nil
 }
 
-// isResult reports whether an argument names directories, of results then, if not one
-// that happens to be called like a store.
-func isResult(name string) bool {
-	for one := range strings.SplitSeq(name, ",") {
-		_, noStore := open.Parse(one, open.Config{})
-		if info, err := os.Stat(one); err != nil || !info.IsDir() || noStore == nil {
+// isResult reports whether an argument names directories, none of which has the name of a
+// store.
+func isResult(arg string) bool {
+	for dir := range strings.SplitSeq(arg, ",") {
+		_, notStore := open.Parse(dir, open.Config{})
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() || notStore == nil {
 			return false
 		}
 	}
 	return true
 }
 
-// redactVariant is a variant without secrets.
-func redactVariant(name string) string {
-	words := (&app{args: strings.Fields(name)}).command()
+// redactVariant returns a variant without secrets.
+func redactVariant(text string) string {
+	words := (&app{args: strings.Fields(text)}).command()
 	return strings.TrimPrefix(words, programWords+" ")
 }
 
-// compareCommandLine is what was typed, without the secrets that are in variants.
-func (a *app) compareCommandLine(names []string) string {
+// compareCommandLine returns what was typed, without the secrets in variants.
+func (a *app) compareCommandLine(variants []string) string {
 	shown := *a
 	shown.args = slices.Clone(a.args)
 	for i, arg := range shown.args {
-		if slices.Contains(names, arg) {
+		if slices.Contains(variants, arg) {
 			shown.args[i] = redactVariant(arg)
 		}
 	}

@@ -55,7 +55,7 @@ func (a *app) load(ctx context.Context, targets string, protocol session.Protoco
 		return err
 	}
 	running.servers.(*session.External).Protocol = protocol
-	return a.measureOnce(ctx, running)
+	return a.measureAndShow(ctx, running)
 }
 
 // running is the setup for servers that run already. The result of one whose store is

@@ -84,11 +84,7 @@ func (a *app) lua(ctx context.Context, cfg microbench.Config, url, against strin
 	if err != nil {
 		return err
 	}
-	shown := summary.Document(dir)
-	if err := write(dir, summary, shown); err != nil {
-		return err
-	}
-	return a.show(summary, summary.Validity, shown, dir)
+	return a.writeAndShow(summary, summary.Validity, summary.Document(dir), dir)
 }
 
 // luaProgress shows the progress of bench lua: a bar on a terminal, a line now and then

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sagabench/bench/internal/environment"
 	"sagabench/bench/internal/plan"
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
@@ -24,14 +23,14 @@ func (a *app) planCommand() *cobra.Command {
 	demand := plan.Demand{}
 	cmd := &cobra.Command{
 		Use:   "plan --rate RATE --from RESULT...",
-		Short: "How many machines a rate takes, by what was measured",
-		Long: `How many machines a rate takes, by what was measured: app hosts and store nodes,
-memory, disk and network, and what breaks first when one is lost. Each line names the
+		Short: "Plan the machines for a rate from measurements",
+		Long: `Plan the machines for a rate from measurements: app hosts, store nodes, memory, disk
+and network, and what fails first if one machine is lost. Each line names the
 measurement that it is based on.
 
-Use results of bench capacity, or of bench run and load with a rate, all on the same
-kind of machine and store. If they are of several numbers of app hosts, the plan takes
-those of the fewest that carried the peak.`,
+Use results of bench capacity, or of bench run and bench load with a rate, all from the
+same kind of machine and store. If they have several numbers of app hosts, the plan uses
+those of the fewest hosts that carried the peak.`,
 		Example: `  bench plan --rate 20000/s --peak 2x --p99 20ms --retention 24h --from sagabench-results/*-redis`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if demand.RatePerS, err = parseRate(rate); err != nil || demand.RatePerS == 0 || math.IsInf(demand.RatePerS, 0) {
@@ -50,19 +49,19 @@ those of the fewest that carried the peak.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&rate, "rate", rate, "sagas to carry on average, as 20000/s")
-	f.StringVar(&peak, "peak", peak, "the highest rate, as a multiple of that")
-	f.StringVar(&slo, "slo", "p99=20ms", "what is promised, at the peak too")
+	f.StringVar(&rate, "rate", rate, "average rate of sagas, as 20000/s")
+	f.StringVar(&peak, "peak", peak, "highest rate, as a multiple of the average")
+	f.StringVar(&slo, "slo", "p99=20ms", "service level, also at the peak")
 	f.Var(&p99Flag{slo: &slo}, "p99", "the same as --slo p99=…")
-	cmd.MarkFlagsMutuallyExclusive("slo", "p99") // one would win, and nobody knew which
-	f.DurationVar(&demand.Retention, "retention", 24*time.Hour, "how long finished sagas are kept")
-	f.StringArrayVar(&from, "from", nil, "result directories; those that follow without a flag, too")
+	cmd.MarkFlagsMutuallyExclusive("slo", "p99") // otherwise the last one would win
+	f.DurationVar(&demand.Retention, "retention", 24*time.Hour, "how long finished sagas are stored")
+	f.StringArrayVar(&from, "from", nil, "result directory; may be repeated. Arguments without a flag are results, too")
 	f.BoolVar(&a.json, "json", false, "print the plan as JSON")
 	f.StringVar(&a.out, "out", "", "directory for the plan as a page, Markdown and JSON (default: none)")
 	return cmd
 }
 
-// p99Flag is short for the service level that most promise.
+// p99Flag sets a service level of one percentile.
 type p99Flag struct {
 	slo  *string
 	text string
@@ -81,32 +80,24 @@ func (a *app) plan(ctx context.Context, d plan.Demand, dirs []string) error {
 		return errors.New("--from: which results? bench capacity STORE makes one")
 	}
 	began := time.Now()
-	var results []result.Result
-	var checks []result.Check
-	for _, dir := range dirs {
-		r, err := result.ReadResult(dir)
-		if err != nil {
-			return err
-		}
-		results = append(results, r)
-		checks = append(checks, r.Envelope().Check)
+	results, err := readResults(dirs)
+	if err != nil {
+		return err
 	}
 	p, validity, err := plan.Make(d, results)
 	if err != nil {
 		return err
 	}
-	s := plan.Result{Envelope: results[0].Envelope(), Plan: p}
-	s.Kind, s.Check, s.Validity = result.KindPlan, result.SumChecks(checks), validity
-	s.Run.ID, s.Run.Started, s.Run.Command, s.Run.DurationS = result.RunID(began, "plan"), began, a.command(), time.Since(began).Seconds()
-	s.Run.Commit = environment.Commit(ctx)
-	doc := report.Plan(s)
 	if a.out != "" {
 		if err := makeOut(a.out); err != nil {
 			return err
 		}
-		if err := write(a.out, s, doc); err != nil {
-			return err
-		}
 	}
-	return a.show(s, validity, doc, a.out)
+	var of []result.Envelope
+	for _, r := range results {
+		of = append(of, r.Envelope())
+	}
+	s := plan.Result{Envelope: derived(ctx, result.KindPlan, began, of, validity), Plan: p}
+	s.Run.Command = a.command()
+	return a.writeAndShow(s, validity, report.Plan(s), a.out)
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -17,12 +16,12 @@ func (a *app) reportCommand() *cobra.Command {
 	merge, markdown := false, false
 	cmd := &cobra.Command{
 		Use:   "report DIR...",
-		Short: "Show results again, several side by side, or merge those of several load hosts",
-		Long: `Show results again, several side by side, or merge those of several load hosts.
+		Short: "Show results again, alone or side by side, or merge those of several load hosts",
+		Long: `Show results again, alone or side by side, or merge those of several load hosts.
 
-With --merge the results are those of one run that several machines drove at the same
-time with bench load: counts are summed, histograms merged, and costs of the store
-counted once. Their clocks have to agree.`,
+With --merge the results are from several load hosts that drove the same servers at the
+same time with bench load. Counts are summed, histograms merged, and the costs of the
+store counted once. The clocks of the load hosts must agree.`,
 		Example: `  bench report sagabench-results/20260101-120000-redis
   bench report results/a results/b --out results/side-by-side
   bench report --merge host1/result host2/result --out merged`,
@@ -35,7 +34,7 @@ counted once. Their clocks have to agree.`,
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&merge, "merge", merge, "they are of several load hosts in one run")
+	f.BoolVar(&merge, "merge", merge, "merge the results of several load hosts")
 	f.BoolVar(&markdown, "markdown", markdown, "print Markdown")
 	f.BoolVar(&a.json, "json", false, "print summary.json of a merged result")
 	f.StringVar(&a.out, "out", "", "directory for the page, and for a merged result (default: none)")
@@ -46,13 +45,9 @@ func (a *app) report(dirs []string, markdown bool) error {
 	if a.json {
 		return errors.New("--json: each result has its summary.json; only a merged one is new")
 	}
-	var results []result.Result
-	for _, dir := range dirs {
-		r, err := result.ReadResult(dir)
-		if err != nil {
-			return err
-		}
-		results = append(results, r)
+	results, err := readResults(dirs)
+	if err != nil {
+		return err
 	}
 	d := report.Document(results[0])
 	if len(results) > 1 {
@@ -83,7 +78,7 @@ func (a *app) merge(dirs []string, markdown bool) error {
 			err = report.WriteRun(a.out, s)
 		}
 		if err != nil {
-			_ = os.RemoveAll(a.out) // half a result is none
+			_ = os.RemoveAll(a.out) // an incomplete result cannot be read
 			return err
 		}
 	}
@@ -102,12 +97,4 @@ func (a *app) print(d document.Document, markdown bool) error {
 		return document.Markdown(a.stdout, d)
 	}
 	return document.Text(a.stdout, d)
-}
-
-// makeOut makes the directory that --out names.
-func makeOut(dir string) error {
-	if err := result.MakeDir(dir); err != nil {
-		return fmt.Errorf("--out: %w", err)
-	}
-	return nil
 }

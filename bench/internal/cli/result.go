@@ -1,26 +1,69 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"time"
 
+	"sagabench/bench/internal/environment"
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
 	"sagabench/internal/document"
 )
 
-// write puts a result of more than one run into its directory.
-func write(dir string, summary any, d document.Document) error {
-	return errors.Join(
-		os.MkdirAll(dir, 0o700),
-		result.WriteFile(dir, result.FileSummary, func(w io.Writer) error { return result.Encode(w, summary) }),
-		report.WritePages(dir, d))
+// derived returns the envelope of a result that was made from others. Its store, scenario
+// and environment are those of the first.
+func derived(ctx context.Context, kind result.Kind, began time.Time, of []result.Envelope, v result.Validity) result.Envelope {
+	e := of[0]
+	var checks []result.Check
+	for _, one := range of {
+		checks = append(checks, one.Check)
+	}
+	e.Kind, e.Check, e.Validity = kind, result.SumChecks(checks), v
+	e.Run.ID, e.Run.Started, e.Run.DurationS = result.RunID(began, string(kind)), began, time.Since(began).Seconds()
+	e.Run.Commit = environment.Commit(context.WithoutCancel(ctx))
+	return e
 }
 
-// show prints a result that has been written, and ends with errInvalid when it is not
-// to be relied on.
+// readResults reads the results in directories.
+func readResults(dirs []string) (results []result.Result, err error) {
+	for _, dir := range dirs {
+		r, err := result.ReadResult(dir)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+// makeOut makes the directory that --out names.
+func makeOut(dir string) error {
+	if err := result.MakeDir(dir); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	return nil
+}
+
+// writeAndShow writes a result into dir, unless that is empty, and prints it.
+func (a *app) writeAndShow(summary any, v result.Validity, d document.Document, dir string) error {
+	if dir != "" {
+		err := errors.Join(
+			os.MkdirAll(dir, 0o700),
+			result.WriteFile(dir, result.FileSummary, func(w io.Writer) error { return result.Encode(w, summary) }),
+			report.WritePages(dir, d))
+		if err != nil {
+			return err
+		}
+	}
+	return a.show(summary, v, d, dir)
+}
+
+// show prints a result that was written to dir. It returns errInvalid if the result is
+// not valid.
 func (a *app) show(summary any, v result.Validity, d document.Document, dir string) error {
 	var err error
 	if a.json {

@@ -24,9 +24,35 @@ import (
 // resultsDir holds the results of runs that name no other place.
 const resultsDir = "sagabench-results"
 
+// runOptions are the arguments of bench run that are not settings.
+type runOptions struct {
+	store string
+	start starting
+	fill  int64
+}
+
+func (a *app) runFlags(cmd *cobra.Command, o *runOptions) {
+	o.start.flags(cmd.Flags())
+	cmd.Flags().Int64Var(&o.fill, "fill", 0, "finished sagas to put into the store before, which are not measured")
+	a.loadFlags(cmd)
+	a.scenarioFlags(cmd)
+}
+
+// setStore takes the arguments that are not flags: one store, or none for the default.
+func (o *runOptions) setStore(args []string) error {
+	switch len(args) {
+	case 0:
+		o.store = defaultStore
+	case 1:
+		o.store = args[0]
+	default:
+		return errOneStore
+	}
+	return nil
+}
+
 func (a *app) runCommand() *cobra.Command {
-	var start starting
-	fill := int64(0)
+	var o runOptions
 	cmd := &cobra.Command{
 		Use:   "run [STORE]",
 		Short: "Start a bench server, drive it, audit the store, report",
@@ -38,41 +64,23 @@ read the arguments of its programs.`,
   bench run mysql --start --set innodb_flush_log_at_trx_commit=2
   bench run postgres --start --set synchronous_commit=off
   SAGABENCH_MYSQL_URL=$(cat url) bench run mysql --duration 30s`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return errOneStore
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name := defaultStore
-			if len(args) == 1 {
-				name = args[0]
-			}
-			return a.run(cmd.Context(), name, start, fill)
-		},
+		Args: func(_ *cobra.Command, args []string) error { return o.setStore(args) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context(), o) },
 	}
-	start.flags(cmd.Flags())
-	cmd.Flags().Int64Var(&fill, "fill", fill, "finished sagas to put into the store before, which are not measured")
-	a.loadFlags(cmd)
-	a.scenarioFlags(cmd)
+	a.runFlags(cmd, &o)
 	return cmd
 }
 
 // defaultStore needs no server.
 const defaultStore = open.Pebble
 
-func (a *app) run(ctx context.Context, name string, start starting, fill int64) error {
-	if fill < 0 {
-		return fmt.Errorf("--fill: %d, at least 0", fill)
-	}
-	own, err := a.setUp(ctx, name, start)
+func (a *app) run(ctx context.Context, o runOptions) error {
+	own, err := a.setUp(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer own.stop()
-	own.servers.(*session.Started).Preload = fill
-	return a.measureOnce(ctx, own)
+	return a.measureAndShow(ctx, own)
 }
 
 // setup is what a command needs that drives servers.
@@ -92,39 +100,46 @@ func (s *setup) advise(err error) error {
 	return err
 }
 
-// setUp is for a bench server of its own: it checks all that can be checked, then
-// starts the store's server if it is asked to.
-func (a *app) setUp(ctx context.Context, name string, start starting) (own setup, err error) {
-	own.stop = func() {}
-	target, err := a.target(name)
+// setUp prepares a bench server of our own, and starts the store's server if asked to.
+func (a *app) setUp(ctx context.Context, o runOptions) (setup, error) {
+	own, settings, err := a.prepare(o)
+	if err != nil || !o.start.start {
+		return own, err
+	}
+	started := own.servers.(*session.Started)
+	server, err := backend.Start(ctx, started.Store.Driver, settings)
 	if err != nil {
 		return own, err
 	}
-	settings, err := start.check(name, target)
+	own.stop = func() { server.Stop() }
+	started.StoreServer = server
+	started.Store.SetURL(server.URL())
+	return own, nil
+}
+
+// prepare checks all that can be checked before anything is started. settings are those
+// of the store's server, if it is to be started.
+func (a *app) prepare(o runOptions) (own setup, settings map[string]string, err error) {
+	own.stop = func() {}
+	if o.fill < 0 {
+		return own, nil, fmt.Errorf("--fill: %d, at least 0", o.fill)
+	}
+	target, err := a.target(o.store)
 	if err != nil {
-		return own, err
+		return own, nil, err
+	}
+	if settings, err = o.start.check(o.store, target); err != nil {
+		return own, nil, err
 	}
 	if own.cfg, err = a.sessionConfig(target.Driver); err != nil {
-		return own, err
+		return own, nil, err
 	}
 	program, err := a.benchServer(target.Driver)
-	if err != nil {
-		return own, err
-	}
-	started := &session.Started{Store: target, Program: program}
-	if start.start {
-		server, err := backend.Start(ctx, target.Driver, settings)
-		if err != nil {
-			return own, err
-		}
-		own.stop = func() { server.Stop() }
-		started.StoreServer = server
-		started.Store.SetURL(server.URL())
-	} else if !target.Embedded() {
+	if !o.start.start && !target.Embedded() {
 		own.startable = target.Driver
 	}
-	own.servers, own.flushers = started, a.sagaConfig().Commit.Flushers
-	return own, nil
+	own.servers, own.flushers = &session.Started{Store: target, Program: program, Preload: o.fill}, a.sagaConfig().Commit.Flushers
+	return own, settings, err
 }
 
 // benchServer returns how to start a bench server for a run.
@@ -142,13 +157,21 @@ func (a *app) benchServer(driver string) (session.Program, error) {
 	return program, err
 }
 
-// measureOnce measures the servers once, shows the progress, and writes and prints the
-// result.
-func (a *app) measureOnce(ctx context.Context, on setup) error {
+// measureAndShow measures the servers once, and writes and prints the result.
+func (a *app) measureAndShow(ctx context.Context, on setup) error {
+	summary, err := a.measure(ctx, on)
+	if err != nil {
+		return err
+	}
+	return a.show(summary, summary.Validity, report.Document(result.Result{Dir: on.cfg.Dir, Run: &summary}), on.cfg.Dir)
+}
+
+// measure measures the servers once, shows the progress, and writes the result.
+func (a *app) measure(ctx context.Context, on setup) (result.Summary, error) {
 	cfg := on.cfg
 	stop, err := a.serveMetrics(&cfg.Load)
 	if err != nil {
-		return err
+		return result.Summary{}, err
 	}
 	defer stop()
 	progress := a.newProgress(&cfg)
@@ -156,12 +179,9 @@ func (a *app) measureOnce(ctx context.Context, on setup) error {
 	progress.done()
 	if err != nil {
 		_ = os.Remove(resultsDir) // if it is empty: nothing was written
-		return on.advise(err)
+		return summary, on.advise(err)
 	}
-	if err := report.WriteRun(cfg.Dir, summary); err != nil {
-		return err
-	}
-	return a.show(summary, summary.Validity, report.Document(result.Result{Dir: cfg.Dir, Run: &summary}), cfg.Dir)
+	return summary, report.WriteRun(cfg.Dir, summary)
 }
 
 // serverEnvironment returns the environment of a run's bench server. It selects the

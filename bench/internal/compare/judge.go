@@ -130,7 +130,6 @@ func (j *judgement) validity() result.Validity {
 	return result.Validity{Valid: len(j.invalid) == 0, Warnings: append(warnings, j.warnings...)}
 }
 
-// change writes an effect in percent: "lower by 8.10%".
 // Change writes a change in percent: "higher by 5.00%".
 func Change(percent float64) string {
 	if percent < 0 {
