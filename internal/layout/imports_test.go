@@ -2,10 +2,14 @@
 package layout
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,9 +84,52 @@ var rules = []struct {
 // above, us.
 var standardOnly = []string{"store", "saga", "saga/branch", "saga/machine", "internal/outage", "store/groupcommit", "lua", "internal/peer", "internal/secret", "internal/tlsfiles"}
 
+// importers are the only packages that may import a package.
+var importers = []struct {
+	of     string
+	only   []string
+	reason string
+}{
+	{module + "bench/internal/report", []string{"bench/internal/cli"}, "results are rendered last"},
+	{module + "bench/internal/server", []string{"bench/internal/cli", "bench/internal/session"}, "what measures a server talks to it over HTTP"},
+	{"github.com/spf13/cobra", []string{"bench/internal/cli"}, "only the command line reads flags"},
+	{"github.com/spf13/pflag", []string{"bench/internal/cli"}, "only the command line reads flags"},
+}
+
+func TestImports_AreOfTheOnlyImporters(t *testing.T) {
+	packages := list(t)
+	for _, r := range importers {
+		found := false
+		for _, p := range packages {
+			if slices.Contains(p.Imports, r.of) {
+				found = true
+				require.Contains(t, r.only, strings.TrimPrefix(p.ImportPath, module), "it imports %s: %s", r.of, r.reason)
+			}
+		}
+		require.True(t, found, "nothing imports %s: remove its rule", r.of)
+	}
+}
+
+// maxLines bounds the lines of a package outside its tests: one that is longer holds two
+// ideas.
+const maxLines = 2400
+
+func TestPackages_AreNotTooLong(t *testing.T) {
+	for _, p := range list(t) {
+		lines := 0
+		for _, name := range p.GoFiles {
+			text, err := os.ReadFile(filepath.Join(p.Dir, name))
+			require.NoError(t, err)
+			lines += bytes.Count(text, []byte("\n"))
+		}
+		require.LessOrEqual(t, lines, maxLines, p.ImportPath)
+	}
+}
+
 type goPackage struct {
-	ImportPath string
-	Imports    []string
+	ImportPath, Dir string
+	GoFiles         []string
+	Imports         []string
 }
 
 func TestImports_FollowTheRules(t *testing.T) {
@@ -129,7 +176,7 @@ func anyMatches(patterns []string, path string) bool {
 
 func list(t *testing.T) []goPackage {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-pgo=off", "-json=ImportPath,Imports", module+"...").Output()
+	out, err := exec.Command("go", "list", "-pgo=off", "-json=ImportPath,Dir,GoFiles,Imports", module+"...").Output()
 	require.NoError(t, err)
 	var packages []goPackage
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
