@@ -123,6 +123,56 @@ func (t *Transition) Validate() error {
 	return nil
 }
 
+// SetMarks sets the marks of t in marks, which belong to a saga in this status and epoch.
+// If t does not apply, it returns ErrConflict or ErrInvalid, and marks may have changed.
+func (t *Transition) SetMarks(marks []byte, status Status, epoch uint32) error {
+	if epoch != t.Epoch || status != t.From {
+		return fmt.Errorf("%w: it is %v in epoch %d, not %v in epoch %d", ErrConflict, status, epoch, t.From, t.Epoch)
+	}
+	for _, m := range t.Marks {
+		if int(m.Branch) >= len(marks) {
+			return invalid("branch: %d, the saga has %d", m.Branch, len(marks))
+		}
+		if old := Mark(marks[m.Branch]); old != MarkPending && old != m.Mark {
+			return fmt.Errorf("%w: branch %d is marked %q, not %q", ErrConflict, m.Branch, byte(old), byte(m.Mark))
+		}
+		marks[m.Branch] = byte(m.Mark)
+	}
+	return nil
+}
+
+// Apply applies t to r at the store's time now. It returns the errors of SetMarks and
+// leaves r unchanged then.
+func (t *Transition) Apply(r *Record, now time.Time) error {
+	marks := []byte(r.Marks)
+	if err := t.SetMarks(marks, r.Status, r.Epoch); err != nil {
+		return err
+	}
+	r.Marks = Marks(marks)
+	if t.Note != "" {
+		r.Note = t.Note
+	}
+	if t.Release {
+		r.Owner = ""
+	}
+	if t.To != t.From {
+		r.Status, r.Updated = t.To, now
+	}
+	switch {
+	case t.To.Final():
+		r.Due = time.Time{}
+	case t.Due != 0:
+		r.Due = now.Add(time.Duration(Millis(t.Due)) * time.Millisecond)
+	}
+	return nil
+}
+
+// Millis returns d in milliseconds. It rounds up, so that nothing is due or expires
+// early. A negative d is 0.
+func Millis(d time.Duration) int64 {
+	return int64((max(d, 0) + time.Millisecond - 1) / time.Millisecond)
+}
+
 // CheckBatch validates the changes of one Apply and returns an error per change. Each
 // gid may appear once: a batch has no order, and two changes of a saga would need one.
 func CheckBatch(changes []Change) []error {

@@ -133,14 +133,9 @@ type Stats struct {
 	OldestAge time.Duration
 }
 
-// Wiper is implemented by stores that can delete all their sagas, for tests and
-// benchmarks. Wipe deletes nothing that the store did not write.
-type Wiper interface {
-	Wipe(ctx context.Context) error
-}
-
 // Dropper is implemented by stores that can delete their sagas together with the
-// tables and the schema that hold them. A dropped store can only be closed.
+// tables and the schema that hold them. They delete nothing that they did not write. A
+// dropped store can only be closed.
 type Dropper interface {
 	Drop(ctx context.Context) error
 }

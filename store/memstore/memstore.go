@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -22,7 +23,7 @@ type Store struct {
 
 	mu     sync.Mutex
 	closed bool
-	sagas  map[string]*entry
+	sagas  map[string]entry
 }
 
 type entry struct {
@@ -34,14 +35,12 @@ var _ store.Store = (*Store)(nil)
 
 // New returns an empty store that keeps finished sagas for retention.
 func New(retention time.Duration) *Store {
-	return &Store{retention: retention, sagas: map[string]*entry{}}
+	return &Store{retention: retention, sagas: map[string]entry{}}
 }
 
 // Reopen closes m and returns a new store with the sagas of m.
 func (m *Store) Reopen() *Store {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.closed = true
+	_ = m.Close()
 	return &Store{retention: m.retention, sagas: m.sagas}
 }
 
@@ -53,122 +52,104 @@ func (m *Store) Close() error {
 	return nil
 }
 
+// begin starts a call. Unless it returns an error, m.mu is locked and the caller must
+// unlock it.
+func (m *Store) begin(ctx context.Context) error {
+	m.mu.Lock()
+	err := ctx.Err()
+	if m.closed {
+		err = store.ErrClosed
+	}
+	if err != nil {
+		m.mu.Unlock()
+	}
+	return err
+}
+
 // Apply implements store.Store.
 func (m *Store) Apply(ctx context.Context, changes []store.Change) []error {
-	m.mu.Lock()
+	if err := m.begin(ctx); err != nil {
+		return slices.Repeat([]error{err}, len(changes))
+	}
 	defer m.mu.Unlock()
 	errs := store.CheckBatch(changes)
 	for i, c := range changes {
-		if err := m.ready(ctx); err != nil {
-			errs[i] = err
-		}
-		if errs[i] != nil {
-			continue
-		}
-		switch c := c.(type) {
-		case *store.Create:
-			errs[i] = m.create(c)
-		case *store.Transition:
-			errs[i] = m.transition(c)
+		if errs[i] == nil {
+			errs[i] = m.apply(c)
 		}
 	}
 	return errs
 }
 
-func (m *Store) create(c *store.Create) error {
-	if e := m.find(c.GID); e != nil {
-		if bytes.Equal(e.Body, c.Body) {
+func (m *Store) apply(c store.Change) error {
+	e, found := m.find(c.Gid())
+	switch c := c.(type) {
+	case *store.Create:
+		switch {
+		case found && bytes.Equal(e.Body, c.Body):
 			return fmt.Errorf("create %s: %w", c.GID, store.ErrDuplicate)
+		case found:
+			return fmt.Errorf("create %s: %w", c.GID, store.ErrExists)
 		}
-		return fmt.Errorf("create %s: %w", c.GID, store.ErrExists)
-	}
-	m.sagas[c.GID] = &entry{Record: store.Record{
-		GID:     c.GID,
-		Status:  store.StatusSubmitted,
-		Marks:   store.NewMarks(c.Steps),
-		Epoch:   1,
-		Owner:   c.Owner,
-		Created: now(),
-		Updated: now(),
-		Due:     now().Add(max(c.Due, 0).Truncate(time.Millisecond)),
-		Body:    bytes.Clone(c.Body),
-	}}
-	return nil
-}
-
-func (m *Store) transition(t *store.Transition) error {
-	e := m.find(t.GID)
-	switch {
-	case e == nil:
-		return fmt.Errorf("transition of %s: %w", t.GID, store.ErrNotFound)
-	case e.Epoch != t.Epoch || e.Status != t.From:
-		return fmt.Errorf("transition of %s: %w", t.GID, store.ErrConflict)
-	}
-	marks := e.Marks
-	for _, s := range t.Marks {
-		if int(s.Branch) >= len(marks) {
-			return fmt.Errorf("transition of %s: %w: branch: %d of %d", t.GID, store.ErrInvalid, s.Branch, len(marks))
+		e = entry{Record: store.Record{
+			GID:     c.GID,
+			Status:  store.StatusSubmitted,
+			Marks:   store.NewMarks(c.Steps),
+			Epoch:   1,
+			Owner:   c.Owner,
+			Created: now(),
+			Updated: now(),
+			Due:     after(c.Due),
+			Body:    bytes.Clone(c.Body),
+		}}
+	case *store.Transition:
+		if !found {
+			return fmt.Errorf("transition of %s: %w", c.GID, store.ErrNotFound)
 		}
-		if was := marks.At(s.Branch); was != store.MarkPending && was != s.Mark {
-			return fmt.Errorf("transition of %s: %w", t.GID, store.ErrConflict)
+		if err := c.Apply(&e.Record, now()); err != nil {
+			return fmt.Errorf("transition of %s: %w", c.GID, err)
 		}
-		marks = marks.With(s.Branch, s.Mark)
+		if c.To.Final() {
+			e.expires = now().Add(m.retention)
+		}
 	}
-
-	e.Marks = marks
-	if t.Note != "" {
-		e.Note = t.Note
-	}
-	if t.Release {
-		e.Owner = ""
-	}
-	if t.Due != 0 {
-		e.Due = now().Add(max(t.Due, 0).Truncate(time.Millisecond))
-	}
-	if t.To != t.From {
-		e.Status, e.Updated = t.To, now()
-	}
-	if t.To.Final() {
-		e.Due, e.expires = time.Time{}, now().Add(m.retention)
-	}
+	m.sagas[e.GID] = e
 	return nil
 }
 
 // Get implements store.Store.
 func (m *Store) Get(ctx context.Context, gid string) (store.Record, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.ready(ctx); err != nil {
-		return store.Record{}, err
-	}
 	if err := store.CheckGID(gid); err != nil {
 		return store.Record{}, err
 	}
-	e := m.find(gid)
-	if e == nil {
+	if err := m.begin(ctx); err != nil {
+		return store.Record{}, err
+	}
+	defer m.mu.Unlock()
+	e, found := m.find(gid)
+	if !found {
 		return store.Record{}, fmt.Errorf("get %s: %w", gid, store.ErrNotFound)
 	}
-	return e.record(), nil
+	return e.copied(), nil
 }
 
 // List implements store.Store. A cursor is the last gid of the previous page.
-func (m *Store) List(ctx context.Context, q store.Query) (store.Page, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.ready(ctx); err != nil {
-		return store.Page{}, err
-	}
-	q, err := q.Check()
-	if err != nil {
-		return store.Page{}, err
+func (m *Store) List(ctx context.Context, q store.Query) (page store.Page, err error) {
+	if q, err = q.Check(); err != nil {
+		return page, err
 	}
 	if q.Cursor != "" {
 		if err := store.CheckGID(q.Cursor); err != nil {
-			return store.Page{}, fmt.Errorf("cursor: %w", err)
+			return page, fmt.Errorf("cursor: %w", err)
 		}
 	}
-	page, size := store.Page{Now: now()}, 0
-	for _, e := range m.all(func(a, b *entry) int { return cmp.Compare(a.GID, b.GID) }) {
+	if err := m.begin(ctx); err != nil {
+		return page, err
+	}
+	defer m.mu.Unlock()
+	page.Now = now()
+	size := 0
+	for _, e := range m.all(func(a, b entry) int { return cmp.Compare(a.GID, b.GID) }) {
 		if e.GID <= q.Cursor || !q.Matches(e.Record) {
 			continue
 		}
@@ -177,27 +158,25 @@ func (m *Store) List(ctx context.Context, q store.Query) (store.Page, error) {
 			break
 		}
 		size += len(e.Body) + len(e.Note)
-		page.Records = append(page.Records, e.record())
+		page.Records = append(page.Records, e.copied())
 	}
 	return page, nil
 }
 
 // ClaimDue implements store.Store.
-func (m *Store) ClaimDue(ctx context.Context, owner string, lease time.Duration, limit int) ([]store.Record, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.ready(ctx); err != nil {
-		return nil, err
-	}
+func (m *Store) ClaimDue(ctx context.Context, owner string, lease time.Duration, limit int) (claimed []store.Record, err error) {
 	if err := store.CheckClaim(owner, lease, limit); err != nil {
 		return nil, err
 	}
-	var claimed []store.Record
+	if err := m.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
 	size := 0
-	for _, e := range m.all(func(a, b *entry) int { return a.Due.Compare(b.Due) }) {
+	for _, e := range m.all(func(a, b entry) int { return a.Due.Compare(b.Due) }) {
 		if len(claimed) < limit && size < store.MaxPageBytes && e.due() {
 			size += len(e.Body) + len(e.Note)
-			claimed = append(claimed, e.claim(owner, lease))
+			claimed = append(claimed, m.claim(e, owner, lease))
 		}
 	}
 	return claimed, nil
@@ -207,21 +186,27 @@ func (m *Store) ClaimDue(ctx context.Context, owner string, lease time.Duration,
 func (m *Store) ClaimOne(gid, owner string, lease time.Duration) (store.Record, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := m.find(gid)
-	if e == nil || !e.due() {
+	e, found := m.find(gid)
+	if !found || !e.due() {
 		return store.Record{}, false
 	}
-	return e.claim(owner, lease), true
+	return m.claim(e, owner, lease), true
+}
+
+func (m *Store) claim(e entry, owner string, lease time.Duration) store.Record {
+	e.Epoch++
+	e.Owner = owner
+	e.Due = after(lease)
+	m.sagas[e.GID] = e
+	return e.copied()
 }
 
 // Stats implements store.Store.
-func (m *Store) Stats(ctx context.Context) (store.Stats, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var s store.Stats
-	if err := m.ready(ctx); err != nil {
+func (m *Store) Stats(ctx context.Context) (s store.Stats, err error) {
+	if err := m.begin(ctx); err != nil {
 		return s, err
 	}
+	defer m.mu.Unlock()
 	for _, e := range m.sagas {
 		if e.Status.Final() {
 			continue
@@ -240,79 +225,54 @@ func (m *Store) Retention() time.Duration { return m.retention }
 
 // Settings implements store.Store.
 func (m *Store) Settings(ctx context.Context) (store.Settings, error) {
-	m.mu.Lock()
+	if err := m.begin(ctx); err != nil {
+		return store.Settings{}, err
+	}
 	defer m.mu.Unlock()
-	return store.Settings{Driver: "memory", Version: "1", Durability: store.D0}, m.ready(ctx)
+	return store.Settings{Driver: "memory", Version: "1", Durability: store.D0}, nil
 }
-
-func (m *Store) ready(ctx context.Context) error {
-	if m.closed {
-		return store.ErrClosed
-	}
-	return ctx.Err()
-}
-
-// find returns the saga gid, or nil if it was never created or its retention has
-// passed.
-func (m *Store) find(gid string) *entry {
-	e := m.sagas[gid]
-	if e == nil || e.expired() {
-		return nil
-	}
-	return e
-}
-
-// all returns the sagas whose retention has not passed, sorted by order.
-func (m *Store) all(order func(a, b *entry) int) []*entry {
-	var all []*entry
-	for _, e := range m.sagas {
-		if !e.expired() {
-			all = append(all, e)
-		}
-	}
-	slices.SortFunc(all, order)
-	return all
-}
-
-func (e *entry) due() bool { return !e.Status.Final() && !e.Due.After(now()) }
-
-func (e *entry) expired() bool { return e.Status.Final() && !e.expires.After(now()) }
-
-func (e *entry) claim(owner string, lease time.Duration) store.Record {
-	e.Epoch++
-	e.Owner = owner
-	e.Due = now().Add(lease.Truncate(time.Millisecond))
-	return e.record()
-}
-
-// record returns a copy that shares no memory with the store.
-func (e *entry) record() store.Record {
-	r := e.Record
-	r.Body = bytes.Clone(e.Body)
-	return r
-}
-
-// now is the store's clock, to the millisecond.
-func now() time.Time { return time.UnixMilli(time.Now().UnixMilli()) }
 
 // Snapshot saves the contents of m; restore resets m to them. A crash or failover
 // does the same to a store that acknowledges writes before they are durable.
 func (m *Store) Snapshot() (restore func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	saved := m.copies()
+	saved := maps.Clone(m.sagas)
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.sagas = (&Store{sagas: saved}).copies()
+		m.sagas = maps.Clone(saved)
 	}
 }
 
-func (m *Store) copies() map[string]*entry {
-	all := make(map[string]*entry, len(m.sagas))
-	for gid, e := range m.sagas {
-		c := *e
-		all[gid] = &c
-	}
+// find returns the saga gid, unless it was never created or its retention has passed.
+func (m *Store) find(gid string) (e entry, found bool) {
+	e, found = m.sagas[gid]
+	return e, found && !e.expired()
+}
+
+// all returns the sagas whose retention has not passed, sorted by order.
+func (m *Store) all(order func(a, b entry) int) []entry {
+	all := slices.Collect(maps.Values(m.sagas))
+	all = slices.DeleteFunc(all, entry.expired)
+	slices.SortFunc(all, order)
 	return all
+}
+
+func (e entry) due() bool { return !e.Status.Final() && !e.Due.After(now()) }
+
+func (e entry) expired() bool { return e.Status.Final() && !e.expires.After(now()) }
+
+// copied returns a record that shares no memory with the store.
+func (e entry) copied() store.Record {
+	e.Body = bytes.Clone(e.Body)
+	return e.Record
+}
+
+// now is the store's clock, to the millisecond.
+func now() time.Time { return time.UnixMilli(time.Now().UnixMilli()) }
+
+// after returns the store's time d from now.
+func after(d time.Duration) time.Time {
+	return now().Add(time.Duration(store.Millis(d)) * time.Millisecond)
 }

@@ -3,14 +3,14 @@
 package open
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
+	"sagabench/internal/secret"
 	"sagabench/store"
 )
 
@@ -42,10 +42,10 @@ func Parse(name string, cfg Config) (Target, error) {
 	scheme, rest, _ := strings.Cut(name, ":")
 	for _, d := range stores {
 		t := Target{Driver: d.name, Config: cfg}
-		switch embedded := len(d.schemes) == 0; {
-		case name == d.name, embedded && scheme == d.name && rest == "":
-		case embedded && scheme == d.name:
-			t.SetDir(rest)
+		switch {
+		case name == d.name, scheme == d.name && t.Embedded() && rest == "":
+		case scheme == d.name && t.Embedded():
+			t.Config.Pebble.Dir = rest
 		case slices.Contains(d.schemes, scheme):
 			t.SetURL(name)
 		default:
@@ -62,46 +62,53 @@ func (t Target) descriptor() descriptor {
 	return stores[max(i, 0)] // a Target without a driver is embedded
 }
 
-func (t *Target) common() common { return t.descriptor().common(&t.Config) }
+// url returns the setting of the server's URL, or nil.
+func (t *Target) url() *secret.Text {
+	url, _ := t.Config.Keys()[t.Driver+".url"].(*secret.Text)
+	return url
+}
 
 // Embedded reports whether the store belongs to the process that opens it.
-func (t Target) Embedded() bool { return t.common().url == nil }
+func (t Target) Embedded() bool { return t.url() == nil }
 
 // URL returns the URL of the store's server with its password. It is empty for an
 // embedded store.
-func (t Target) URL() string { return value(t.common().url) }
-
-// SetURL sets the URL of the server. It does nothing to an embedded store.
-func (t *Target) SetURL(url string) { set(t.common().url, url) }
-
-// Dir returns the directory of an embedded store. It is empty if none is set, and
-// for other stores.
-func (t Target) Dir() string { return value(t.common().dir) }
-
-// SetDir sets the directory of an embedded store. It does nothing to others.
-func (t *Target) SetDir(dir string) { set(t.common().dir, dir) }
-
-// MustExist makes Open fail with store.ErrAbsent, and create nothing, if there is no
-// store yet.
-func (t *Target) MustExist() { set(t.common().mustExist, true) }
-
-// Retention returns how long the store keeps finished sagas.
-func (t Target) Retention() time.Duration { return value(t.common().retention) }
-
-// SetLog sets the log of what happens in the background, for stores that have one.
-func (t *Target) SetLog(log *slog.Logger) { set(t.common().log, log) }
-
-// Schema returns where the tables are on an SQL server. It is empty for other stores.
-func (t Target) Schema() string {
-	if schema := t.descriptor().schema; schema != nil {
-		return schema(t.Config)
+func (t Target) URL() string {
+	if url := t.url(); url != nil {
+		return url.Reveal()
 	}
 	return ""
 }
 
+// SetURL sets the URL of the server. The store must not be embedded.
+func (t *Target) SetURL(url string) { *t.url() = secret.New(url) }
+
+// Schema returns where the tables are on an SQL server: on MySQL a database in the URL
+// replaces the configured schema. It is empty for other stores.
+func (t Target) Schema() string {
+	if !slices.Contains(t.descriptor().location, "sql.schema") {
+		return ""
+	}
+	if u, err := url.Parse(t.URL()); err == nil && t.Driver == MySQL {
+		return cmp.Or(strings.Trim(u.Path, "/"), t.Config.SQL.Schema)
+	}
+	return t.Config.SQL.Schema
+}
+
 // Location returns the settings that select this target's server and its place on
 // it, by their keys in the configuration.
-func (t Target) Location() map[string]string { return t.descriptor().location(t.Config) }
+func (t Target) Location() map[string]string {
+	location := make(map[string]string)
+	for _, key := range t.descriptor().location {
+		switch setting := t.Config.Keys()[key].(type) {
+		case *string:
+			location[key] = *setting
+		case *secret.Text:
+			location[key] = setting.Reveal()
+		}
+	}
+	return location
+}
 
 // Fresh returns a target on the same server whose sagas are separate from all others:
 // under a key prefix b… on Redis, in a schema sagabench_… on SQL servers. Open
@@ -122,19 +129,4 @@ func (t Target) Open(ctx context.Context) (store.Store, error) {
 		return nil, fmt.Errorf("%w: %s: url: an @ behind the host: write special characters in a user or password as %%XX", store.ErrInvalid, t.Driver)
 	}
 	return t.descriptor().open(ctx, t.Config)
-}
-
-// value returns what a pointer of common points to, or the zero value.
-func value[T any](setting *T) (v T) {
-	if setting != nil {
-		v = *setting
-	}
-	return v
-}
-
-// set sets what a pointer of common points to, if there is such a setting.
-func set[T any](setting *T, v T) {
-	if setting != nil {
-		*setting = v
-	}
 }

@@ -5,14 +5,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/internal/secret"
 	"sagabench/store"
 )
 
 func config() Config {
 	var cfg Config
-	cfg.Redis.URL, cfg.Redis.Prefix = "redis://configured", "saga"
-	cfg.MySQL.URL, cfg.MySQL.Schema = "mysql://me:topsecret@configured/", "sagas"
-	cfg.Postgres.Schema = "sagas"
+	cfg.RedisURL, cfg.Redis.Prefix = secret.New("redis://configured"), "saga"
+	cfg.MySQLURL, cfg.SQL.Schema = secret.New("mysql://me:topsecret@configured/"), "sagas"
 	return cfg
 }
 

@@ -9,13 +9,16 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"sagabench/internal/secret"
 	"sagabench/store"
 	"sagabench/store/sqlstore"
 )
 
 // openSQL opens the store. If the server denies something, the error says which
 // rights the user needs.
-func openSQL(ctx context.Context, cfg sqlstore.Config) (store.Store, error) {
+func openSQL(ctx context.Context, c Config, url secret.Text) (store.Store, error) {
+	cfg := c.SQL
+	cfg.URL, cfg.Retention, cfg.MustExist, cfg.Log, cfg.Lease = url.Reveal(), c.Retention, c.MustExist, c.Log, c.Lease
 	s, err := sqlstore.Open(ctx, cfg)
 	if err == nil {
 		return s, nil

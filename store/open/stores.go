@@ -23,161 +23,106 @@ const (
 	Postgres = "postgres"
 )
 
-// stores describes every store. Adding one takes an entry here, a field of Config
-// and a section of Settings.
+// descriptor is what this package knows of one store.
+type descriptor struct {
+	name     string
+	schemes  []string      // of the URLs of its servers; none: the store is embedded
+	example  string        // URLs as the list of names shows them
+	location []string      // keys of the settings that select the server and the place on it
+	setFresh func(*Config) // see Target.Fresh; nil: leaves it as it is
+	open     func(context.Context, Config) (store.Store, error)
+}
+
+// stores describes every store. Adding one takes an entry here, a field of Config and
+// its keys. The key of a server's URL is the name and ".url".
 var stores = []descriptor{
 	{
-		name: Pebble,
-		common: func(c *Config) common {
-			p := &c.Pebble
-			return common{dir: &p.Dir, retention: &p.Retention, mustExist: &p.MustExist, log: &p.Log}
+		name:     Pebble,
+		location: []string{"pebble.dir"},
+		open: func(ctx context.Context, c Config) (store.Store, error) {
+			p := c.Pebble
+			p.Retention, p.MustExist, p.Log = c.Retention, c.MustExist, c.Log
+			return pebblestore.Open(ctx, p)
 		},
-		location: func(c Config) map[string]string { return map[string]string{"pebble.dir": c.Pebble.Dir} },
-		open:     func(ctx context.Context, c Config) (store.Store, error) { return pebblestore.Open(ctx, c.Pebble) },
 	},
 	{
-		name:    Redis,
-		schemes: []string{"redis", "rediss"},
-		example: "redis://HOST:PORT, rediss://…",
-		common: func(c *Config) common {
-			r := &c.Redis
-			return common{url: &r.URL, retention: &r.Retention, mustExist: &r.MustExist}
-		},
+		name:     Redis,
+		schemes:  []string{"redis", "rediss"},
+		example:  "redis://HOST:PORT, rediss://…",
+		location: []string{"redis.url", "redis.prefix"},
 		setFresh: func(c *Config) { c.Redis.Prefix = "b" + rand.Text()[:7] }, // short: it is in every key
-		location: func(c Config) map[string]string {
-			return map[string]string{"redis.url": c.Redis.URL, "redis.prefix": c.Redis.Prefix}
+		open: func(ctx context.Context, c Config) (store.Store, error) {
+			r := c.Redis
+			r.URL, r.Retention, r.MustExist = c.RedisURL.Reveal(), c.Retention, c.MustExist
+			return redisstore.Open(ctx, r)
 		},
-		open: func(ctx context.Context, c Config) (store.Store, error) { return redisstore.Open(ctx, c.Redis) },
 	},
 	{
-		name:    MySQL,
-		schemes: []string{"mysql"},
-		example: "mysql://USER@HOST:PORT",
-		common:  func(c *Config) common { return sqlCommon(&c.MySQL) },
+		name:     MySQL,
+		schemes:  []string{"mysql"},
+		example:  "mysql://USER@HOST:PORT",
+		location: []string{"mysql.url", "sql.schema"},
 		setFresh: func(c *Config) {
-			c.MySQL.URL, c.MySQL.Schema = withoutDatabase(c.MySQL.URL), freshSchema()
+			c.SQL.Schema = freshSchema()
+			if u, err := url.Parse(c.MySQLURL.Reveal()); err == nil && u.Host != "" { // else Open refuses it
+				u.Path, u.RawPath = "/", "" // a database here would replace the schema
+				c.MySQLURL = secret.New(u.String())
+			}
 		},
-		schema: func(c Config) string { return mysqlSchema(c.MySQL) },
-		location: func(c Config) map[string]string {
-			return map[string]string{"mysql.url": c.MySQL.URL, "sql.schema": mysqlSchema(c.MySQL)}
-		},
-		open: func(ctx context.Context, c Config) (store.Store, error) { return openSQL(ctx, c.MySQL) },
+		open: func(ctx context.Context, c Config) (store.Store, error) { return openSQL(ctx, c, c.MySQLURL) },
 	},
 	{
 		name:     Postgres,
 		schemes:  []string{"postgres", "postgresql"},
 		example:  "postgres://USER@HOST:PORT/DATABASE",
-		common:   func(c *Config) common { return sqlCommon(&c.Postgres) },
-		setFresh: func(c *Config) { c.Postgres.Schema = freshSchema() },
-		schema:   func(c Config) string { return c.Postgres.Schema },
-		location: func(c Config) map[string]string {
-			return map[string]string{"postgres.url": c.Postgres.URL, "sql.schema": c.Postgres.Schema}
-		},
-		open: func(ctx context.Context, c Config) (store.Store, error) { return openSQL(ctx, c.Postgres) },
+		location: []string{"postgres.url", "sql.schema"},
+		setFresh: func(c *Config) { c.SQL.Schema = freshSchema() },
+		open:     func(ctx context.Context, c Config) (store.Store, error) { return openSQL(ctx, c, c.PostgresURL) },
 	},
-}
-
-// descriptor is what this package knows of one store.
-type descriptor struct {
-	name    string
-	schemes []string // of the URLs of its servers; none: the store is embedded
-	example string   // URLs as the list of names shows them
-
-	common   func(*Config) common           // its settings that other stores have too
-	setFresh func(*Config)                  // see Target.Fresh; nil: leaves it as it is
-	schema   func(Config) string            // see Target.Schema; nil: it has none
-	location func(Config) map[string]string // see Target.Location
-	open     func(context.Context, Config) (store.Store, error)
-}
-
-// common points to settings of one store. A store without a setting has nil.
-type common struct {
-	dir       *string // of an embedded store
-	url       *string // of the server
-	retention *time.Duration
-	mustExist *bool
-	log       **slog.Logger
-}
-
-// Config is the configuration of each store. A Target uses one of them.
-type Config struct {
-	Pebble   pebblestore.Config
-	Redis    redisstore.Config
-	MySQL    sqlstore.Config
-	Postgres sqlstore.Config
-}
-
-// Settings are the settings of all stores. conf.sample.yml describes them.
-type Settings struct {
-	Retention time.Duration // of finished sagas, in every store
-	Pebble    pebblestore.Config
-	Redis     redisstore.Config // without its URL
-	SQL       sqlstore.Config   // likewise
-
-	RedisURL, MySQLURL, PostgresURL secret.Text
-}
-
-// DefaultSettings returns the defaults of the stores' packages.
-func DefaultSettings() Settings {
-	s := Settings{Pebble: pebblestore.DefaultConfig(), Redis: redisstore.DefaultConfig(), SQL: sqlstore.DefaultConfig()}
-	s.Retention = s.Redis.Retention
-	s.RedisURL, s.Redis.URL = secret.New(s.Redis.URL), ""
-	return s
-}
-
-// Keys returns a pointer to each setting, by its key in the configuration file.
-func (s *Settings) Keys() map[string]any {
-	return map[string]any{
-		"store.retention": &s.Retention,
-
-		"pebble.dir":  &s.Pebble.Dir,
-		"pebble.sync": &s.Pebble.Sync,
-
-		"redis.url":     &s.RedisURL,
-		"redis.prefix":  &s.Redis.Prefix,
-		"redis.shards":  &s.Redis.Shards,
-		"redis.timeout": &s.Redis.Timeout,
-		"redis.conns":   &s.Redis.Conns,
-
-		"mysql.url":    &s.MySQLURL,
-		"postgres.url": &s.PostgresURL,
-		"sql.schema":   &s.SQL.Schema,
-		"sql.timeout":  &s.SQL.Timeout,
-		"sql.conns":    &s.SQL.Conns,
-	}
-}
-
-// Config returns the stores' configurations. lease is the coordinator's.
-func (s Settings) Config(lease time.Duration) Config {
-	c := Config{Pebble: s.Pebble, Redis: s.Redis, MySQL: s.SQL, Postgres: s.SQL}
-	c.Redis.URL, c.MySQL.URL, c.Postgres.URL = s.RedisURL.Reveal(), s.MySQLURL.Reveal(), s.PostgresURL.Reveal()
-	c.Pebble.Retention, c.Redis.Retention, c.MySQL.Retention, c.Postgres.Retention = s.Retention, s.Retention, s.Retention, s.Retention
-	c.MySQL.Lease, c.Postgres.Lease = lease, lease
-	return c
-}
-
-func sqlCommon(c *sqlstore.Config) common {
-	return common{url: &c.URL, retention: &c.Retention, mustExist: &c.MustExist, log: &c.Log}
 }
 
 func freshSchema() string { return "sagabench_" + strings.ToLower(rand.Text()[:8]) }
 
-// mysqlSchema returns the database in the URL, which replaces the schema, or else
-// the schema.
-func mysqlSchema(c sqlstore.Config) string {
-	if u, err := url.Parse(c.URL); err == nil && strings.Trim(u.Path, "/") != "" {
-		return strings.Trim(u.Path, "/")
-	}
-	return c.Schema
+// Config is the configuration of all stores. conf.sample.yml describes its settings.
+type Config struct {
+	Retention time.Duration // of finished sagas
+	Lease     time.Duration // the coordinators'
+	MustExist bool          // Open fails with store.ErrAbsent, and creates nothing, if there is no store yet
+	Log       *slog.Logger  // of what happens in the background; nil: none
+
+	// The fields above and the URLs below replace those in here.
+	Pebble pebblestore.Config
+	Redis  redisstore.Config
+	SQL    sqlstore.Config
+
+	RedisURL, MySQLURL, PostgresURL secret.Text
 }
 
-// withoutDatabase removes the database from a URL for MySQL. It returns a text that
-// is no URL unchanged: Open refuses it.
-func withoutDatabase(text string) string {
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" {
-		return text
+// DefaultConfig returns the defaults of the stores' packages.
+func DefaultConfig() Config {
+	c := Config{Pebble: pebblestore.DefaultConfig(), Redis: redisstore.DefaultConfig(), SQL: sqlstore.DefaultConfig()}
+	c.Retention, c.Lease, c.RedisURL = c.Redis.Retention, c.SQL.Lease, secret.New(c.Redis.URL)
+	return c
+}
+
+// Keys returns a pointer to each setting, by its key in the configuration file.
+func (c *Config) Keys() map[string]any {
+	return map[string]any{
+		"store.retention": &c.Retention,
+
+		"pebble.dir":  &c.Pebble.Dir,
+		"pebble.sync": &c.Pebble.Sync,
+
+		"redis.url":     &c.RedisURL,
+		"redis.prefix":  &c.Redis.Prefix,
+		"redis.shards":  &c.Redis.Shards,
+		"redis.timeout": &c.Redis.Timeout,
+		"redis.conns":   &c.Redis.Conns,
+
+		"mysql.url":    &c.MySQLURL,
+		"postgres.url": &c.PostgresURL,
+		"sql.schema":   &c.SQL.Schema,
+		"sql.timeout":  &c.SQL.Timeout,
+		"sql.conns":    &c.SQL.Conns,
 	}
-	u.Path, u.RawPath = "/", ""
-	return u.String()
 }

@@ -82,7 +82,7 @@ func (s *Store) create(b *pebble.Batch, l *lookup, c *store.Create) error {
 	}
 	s.sagas[g.gid] = g
 	heap.Push(&s.due, g)
-	setEntry(b, unfinishedKey, g.id, g.gid, g.rec, nil)
+	s.setUnfinished(b, g)
 	return nil
 }
 
@@ -117,11 +117,8 @@ func (s *Store) transition(b *pebble.Batch, l *lookup, t *store.Transition) erro
 			return store.ErrNotFound
 		}
 	}
-	if g.rec.epoch() != t.Epoch || g.rec.status() != t.From {
-		return fmt.Errorf("%w: it is %v in epoch %d, not %v in epoch %d",
-			store.ErrConflict, g.rec.status(), g.rec.epoch(), t.From, t.Epoch)
-	}
-	if err := s.mark(g.rec.marks(), t.Marks); err != nil {
+	s.newMarks = append(s.newMarks[:0], g.rec.marks()...)
+	if err := t.SetMarks(s.newMarks, g.rec.status(), g.rec.epoch()); err != nil {
 		return err
 	}
 	var body []byte
@@ -149,27 +146,9 @@ func (s *Store) transition(b *pebble.Batch, l *lookup, t *store.Transition) erro
 		g.rec.setOwner("")
 	}
 	if t.Due != 0 {
-		g.rec.setTime(dueAt, dueAfter(l.now, t.Due))
-		heap.Fix(&s.due, g.pos)
+		s.setDue(g, dueAfter(l.now, t.Due))
 	}
-	setEntry(b, unfinishedKey, g.id, g.gid, g.rec, nil)
-	return nil
-}
-
-// mark copies marks into s.newMarks and sets the new ones there.
-func (s *Store) mark(marks []byte, set []store.SetMark) error {
-	s.newMarks = append(s.newMarks[:0], marks...)
-	for _, m := range set {
-		if int(m.Branch) >= len(marks) {
-			return fmt.Errorf("%w: branch: %d, the saga has %d", store.ErrInvalid, m.Branch, len(marks))
-		}
-		switch old := store.Mark(s.newMarks[m.Branch]); old {
-		case store.MarkPending, m.Mark:
-			s.newMarks[m.Branch] = byte(m.Mark)
-		default:
-			return fmt.Errorf("%w: branch %d is marked %q, not %q", store.ErrConflict, m.Branch, byte(old), byte(m.Mark))
-		}
-	}
+	s.setUnfinished(b, g)
 	return nil
 }
 

@@ -50,12 +50,14 @@ func (s *Store) ClaimDue(ctx context.Context, owner string, lease time.Duration,
 			body, err := longBody(s.db, g.id, g.rec)
 			if err != nil {
 				unreadable = errors.Join(unreadable, fmt.Errorf("claim %s, set aside for %v: %w", g.gid, store.Quarantine, err))
-				s.setDue(b, g, dueAfter(now, store.Quarantine))
+				s.setDue(g, dueAfter(now, store.Quarantine))
+				s.setUnfinished(b, g)
 				continue
 			}
 			g.rec.setEpoch(g.rec.epoch() + 1)
 			g.rec.setOwner(owner)
-			s.setDue(b, g, dueAfter(now, lease))
+			s.setDue(g, dueAfter(now, lease))
+			s.setUnfinished(b, g)
 			claimed = append(claimed, g.rec.complete(g.gid, body))
 			size += len(g.rec) + len(body)
 		}
@@ -66,9 +68,13 @@ func (s *Store) ClaimDue(ctx context.Context, owner string, lease time.Duration,
 	return claimed, unreadable
 }
 
-// setDue moves g in the due index, and adds it to b.
-func (s *Store) setDue(b *pebble.Batch, g *saga, due int64) {
+// setDue moves g in the due index.
+func (s *Store) setDue(g *saga, due int64) {
 	g.rec.setTime(dueAt, due)
 	heap.Fix(&s.due, g.pos)
+}
+
+// setUnfinished adds the entry of g to b.
+func (s *Store) setUnfinished(b *pebble.Batch, g *saga) {
 	setEntry(b, unfinishedKey, g.id, g.gid, g.rec, nil)
 }

@@ -2,12 +2,9 @@ package pebblestore
 
 import (
 	"context"
-	"fmt"
 	"runtime/debug"
 	"strconv"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2"
 
 	"sagabench/internal/filesystem"
 	"sagabench/store"
@@ -62,22 +59,4 @@ func (s *Store) Counters() store.Counters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return store.Counters{RoundTrips: s.commits, Fsyncs: s.disk.fsyncs.Load()}
-}
-
-// Wipe implements store.Wiper.
-func (s *Store) Wipe(ctx context.Context) error {
-	err := s.write(ctx, func(b *pebble.Batch) {
-		for _, prefix := range []byte{unfinishedKey, finishedKey, gidKey, bodyKey} {
-			_ = b.DeleteRange([]byte{prefix}, []byte{prefix + 1}, nil)
-		}
-		clear(s.sagas)
-		clear(s.unreadable)
-		s.due = nil
-		s.buckets = nil
-		s.beginBucket(s.now())
-	})
-	if err != nil {
-		return fmt.Errorf("wipe: %w", err)
-	}
-	return nil
 }

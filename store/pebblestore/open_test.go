@@ -199,7 +199,6 @@ func TestClose_AnswersErrClosedAfterwards(t *testing.T) {
 	require.NoError(t, s.Close())
 	_, err := s.Verify(t.Context())
 	require.ErrorIs(t, err, store.ErrClosed)
-	require.ErrorIs(t, s.Wipe(t.Context()), store.ErrClosed)
 	require.True(t, errors.Is(s.sweep(t.Context()), store.ErrClosed))
 	require.Positive(t, s.Counters().Fsyncs)
 }

@@ -49,7 +49,7 @@ func (s *Store) Get(ctx context.Context, gid string) (r store.Record, err error)
 
 // getUnfinished is the part of Get for which s.mu is locked; it unlocks it. If the
 // saga is not found, it may be a finished one in these buckets.
-func (s *Store) getUnfinished(gid string) (r store.Record, found bool, buckets []int64, last *commit, err error) {
+func (s *Store) getUnfinished(gid string) (r store.Record, found bool, buckets []int64, last commit, err error) {
 	defer s.mu.Unlock()
 	g, found := s.sagas[gid]
 	if !found {

@@ -31,7 +31,7 @@ type Store struct {
 	buckets []bucket         // of finished sagas, oldest first; a saga that ends goes into the last
 	seed    maphash.Seed     // of the buckets' filters
 	lastID  uint64
-	last    *commit // the latest one sent to Pebble; nil if there is none, or without Sync
+	last    commit // the latest one sent to Pebble; nil if there is none, or without Sync
 	commits int64
 	synced  int64 // commits at the last syncLog
 
@@ -45,7 +45,6 @@ type Store struct {
 
 var (
 	_ store.Store         = (*Store)(nil)
-	_ store.Wiper         = (*Store)(nil)
 	_ store.Verifier      = (*Store)(nil)
 	_ store.CounterSource = (*Store)(nil)
 )
@@ -58,10 +57,9 @@ type saga struct {
 	pos int // in the due heap
 }
 
-// commit is one batch on its way to the disk.
-type commit struct {
-	done chan struct{} // closed when it and all before it are on disk
-}
+// commit is one batch on its way to the disk. It is closed when that batch and all
+// before it are on disk.
+type commit chan struct{}
 
 // begin starts a call. Unless it returns an error, s.mu is locked and the caller
 // must defer end.
@@ -120,21 +118,21 @@ func (s *Store) write(ctx context.Context, build func(b *pebble.Batch)) (err err
 	if err := b.SyncWait(); err != nil {
 		s.disk.freeze(err)
 	}
-	close(sent.done)
+	close(sent)
 	return s.failure()
 }
 
 // send hands the batch that build fills to Pebble, and unlocks s.mu. From then on
 // readers see its changes. So a reader must wait for the commit that was s.last
 // when it read. sent is nil if there is nothing to wait for.
-func (s *Store) send(b *pebble.Batch, build func(b *pebble.Batch)) (sent, last *commit, err error) {
+func (s *Store) send(b *pebble.Batch, build func(b *pebble.Batch)) (sent, last commit, err error) {
 	defer s.mu.Unlock()
 	build(b)
 	if b.Empty() {
 		return nil, s.last, nil
 	}
 	if s.cfg.Sync {
-		sent = &commit{done: make(chan struct{})}
+		sent = make(commit)
 		err = s.db.ApplyNoSyncWait(b, pebble.Sync)
 	} else {
 		err = s.db.Apply(b, pebble.NoSync)
@@ -149,9 +147,9 @@ func (s *Store) send(b *pebble.Batch, build func(b *pebble.Batch)) (sent, last *
 }
 
 // wait waits until the commit is on disk; nil is no commit.
-func (s *Store) wait(last *commit) error {
+func (s *Store) wait(last commit) error {
 	if last != nil {
-		<-last.done
+		<-last
 	}
 	return s.failure()
 }

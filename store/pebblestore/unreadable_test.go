@@ -99,8 +99,6 @@ func TestOpen_UnreadableRecord_HoldsUpNoOther(t *testing.T) {
 	findings, err := s.Verify(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(findings, "\n"), "bad: a record of")
-	require.NoError(t, s.Wipe(t.Context()))
-	claimable(t, s, now, "bad")
 	require.NoError(t, s.Close())
 	require.Contains(t, log.String(), "gid=bad")
 }

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,10 +16,7 @@ import (
 func (s *Store) Apply(ctx context.Context, changes []store.Change) []error {
 	errs := store.CheckBatch(changes)
 	if err := s.begin(ctx); err != nil {
-		for i := range errs {
-			errs[i] = err
-		}
-		return errs
+		return slices.Repeat([]error{err}, len(changes))
 	}
 	defer s.calls.RUnlock()
 	calls := s.plan(changes, errs)
@@ -100,7 +98,10 @@ func (s *Store) appendCalls(calls []*scriptCall, changes []store.Change, groups 
 				call.changes = groups.AppendIndexes(call.changes, g)
 				s.appendGroup(call, g)
 				for _, i := range call.changes[before:] {
-					s.appendSaga(call, changes[i])
+					call.keys = append(call.keys, s.sagaKey(changes[i].Gid()))
+					if c, ok := changes[i].(*store.Create); ok {
+						call.args = append(call.args, encodeCreate(c))
+					}
 				}
 			}
 		}
@@ -117,19 +118,19 @@ func (s *Store) appendGroup(call *scriptCall, g store.Group) {
 	call.args = append(call.args, strconv.Itoa(g.Len))
 	switch c := g.Change.(type) {
 	case *store.Create:
-		call.args = append(call.args, millis(max(c.Due, 0)))
+		call.args = append(call.args, millis(c.Due))
 	case *store.Transition:
 		if call.script == &lua.Reschedule {
-			call.args = append(call.args, encodeDue(c.Due), encodeOwner(c))
+			due, owner := "", "" // empty keeps what is there
+			if c.Due != 0 {
+				due = millis(c.Due)
+			}
+			if c.Release {
+				owner = blankOwner
+			}
+			call.args = append(call.args, due, owner)
 		}
 		call.args = append(call.args, encodeTransition(c))
-	}
-}
-
-func (s *Store) appendSaga(call *scriptCall, change store.Change) {
-	call.keys = append(call.keys, s.sagaKey(change.Gid()))
-	if c, ok := change.(*store.Create); ok {
-		call.args = append(call.args, encodeCreate(c))
 	}
 }
 
@@ -207,22 +208,6 @@ func encodeTransition(t *store.Transition) string {
 	return string(b)
 }
 
-// encodeDue returns the delay for reschedule.lua. Empty keeps the due time.
-func encodeDue(due time.Duration) string {
-	if due == 0 {
-		return ""
-	}
-	return millis(max(due, 0))
-}
-
-// encodeOwner returns the owner for reschedule.lua. Empty keeps the owner.
-func encodeOwner(t *store.Transition) string {
-	if t.Release {
-		return blankOwner
-	}
-	return ""
-}
-
 func appendEpoch(b []byte, epoch uint32) []byte {
 	const digits = "0123456789abcdef"
 	for shift := 28; shift >= 0; shift -= 4 {
@@ -237,7 +222,4 @@ const blankOwner = "        "
 
 func padOwner(owner string) string { return (owner + blankOwner)[:len(blankOwner)] }
 
-// millis rounds up, so that nothing is due or expires early.
-func millis(d time.Duration) string {
-	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
-}
+func millis(d time.Duration) string { return strconv.FormatInt(store.Millis(d), 10) }

@@ -26,78 +26,59 @@ func (s *Store) ClaimDue(ctx context.Context, owner string, lease time.Duration,
 	}
 	defer s.calls.RUnlock()
 	candidates, err := s.findDue(ctx, limit)
-	if err == nil && len(candidates) > 0 {
-		candidates, err = s.cutToPage(ctx, candidates)
-	}
 	if err != nil {
 		return nil, s.wrapError(ctx, "claim", err)
-	}
-	if len(candidates) == 0 {
-		return nil, nil
 	}
 	return s.claim(ctx, owner, lease, candidates)
 }
 
-// candidate is a saga that was due when the index was read.
-type candidate struct {
-	key string
-	due float64
-}
-
-// findDue returns up to limit due sagas of all shards, longest overdue first.
-func (s *Store) findDue(ctx context.Context, limit int) ([]candidate, error) {
+// findDue returns up to limit due sagas of all shards that fit into a page, longest
+// overdue first. It reads their lengths: a script that returns hundreds of large bodies
+// blocks the server for seconds.
+func (s *Store) findDue(ctx context.Context, limit int) ([]string, error) {
 	now, err := s.now(ctx)
 	if err != nil {
 		return nil, err
 	}
 	by := &redis.ZRangeBy{Min: "-inf", Max: strconv.FormatInt(now.UnixMilli(), 10), Count: int64(limit)}
 	shards := make([]*redis.ZSliceCmd, s.cfg.Shards)
-	s.roundTrips.Add(1)
-	_, err = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	err = s.pipelined(ctx, func(pipe redis.Pipeliner) {
 		for i := range shards {
 			shards[i] = pipe.ZRangeByScoreWithScores(ctx, s.indexKey(i), by)
 		}
-		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	var all []candidate
+	var all []redis.Z
 	for _, shard := range shards {
-		for _, z := range shard.Val() {
-			all = append(all, candidate{key: z.Member.(string), due: z.Score})
-		}
+		all = append(all, shard.Val()...)
 	}
-	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.due, b.due) })
-	return all[:min(len(all), limit)], nil
-}
-
-// cutToPage removes the candidates that do not fit into a page. It runs before the
-// claim: a script that returns hundreds of large bodies blocks the server for seconds.
-func (s *Store) cutToPage(ctx context.Context, candidates []candidate) ([]candidate, error) {
-	keys := make([]string, len(candidates))
-	for i, c := range candidates {
-		keys[i] = c.key
+	slices.SortFunc(all, func(a, b redis.Z) int { return cmp.Compare(a.Score, b.Score) })
+	keys := make([]string, min(len(all), limit))
+	for i := range keys {
+		keys[i] = all[i].Member.(string)
 	}
 	n, _, err := s.fitPage(ctx, keys, 0)
-	return candidates[:n], err
+	return keys[:n], err
 }
 
-// claim sends one call per shard. It returns the claimed sagas in the order of the
-// candidates, also if some calls failed.
-func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, candidates []candidate) ([]store.Record, error) {
+// claim claims the sagas with these keys, with one call per shard. It returns the claimed
+// ones in the order of the keys, also if some calls failed.
+func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, keys []string) ([]store.Record, error) {
 	args := []string{padOwner(owner), millis(store.Quarantine), millis(lease)}
 	byShard := make([]*scriptCall, s.cfg.Shards)
 	var calls []*scriptCall
-	place := make(map[string]int, len(candidates))
-	for i, c := range candidates {
-		shard := s.shard(sagaGID(c.key))
+	place := make(map[string]int, len(keys))
+	for i, key := range keys {
+		gid := sagaGID(key)
+		shard := s.shard(gid)
 		if byShard[shard] == nil {
 			byShard[shard] = &scriptCall{script: &lua.Claim, keys: []string{s.indexKey(shard)}, args: args}
 			calls = append(calls, byShard[shard])
 		}
-		byShard[shard].keys = append(byShard[shard].keys, c.key)
-		place[sagaGID(c.key)] = i
+		byShard[shard].keys = append(byShard[shard].keys, key)
+		place[gid] = i
 	}
 	s.run(ctx, calls)
 

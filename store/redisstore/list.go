@@ -18,27 +18,32 @@ func (s *Store) List(ctx context.Context, query store.Query) (store.Page, error)
 	if err != nil {
 		return store.Page{}, err
 	}
-	if err := s.begin(ctx); err != nil {
-		return store.Page{}, err
-	}
-	defer s.calls.RUnlock()
 	at, err := s.parseCursor(query)
 	if err != nil {
 		return store.Page{}, err
 	}
-	page := store.Page{}
+	var page store.Page
+	err = s.call(ctx, "list", func() error {
+		page, err = s.page(ctx, query, at)
+		return err
+	})
+	return page, err
+}
+
+// page reads the page that begins at a position.
+func (s *Store) page(ctx context.Context, query store.Query, at position) (page store.Page, err error) {
 	if page.Now, err = s.now(ctx); err != nil {
-		return store.Page{}, s.wrapError(ctx, "list", err)
+		return store.Page{}, err
 	}
 	// Few keys at a time: keys that do not fit into the page go into the cursor.
 	for keysRead, size, more := 0, int64(0), true; more; {
 		var keys []string
 		if keys, at, size, err = s.next(ctx, at, query.Limit-keysRead, size); err != nil {
-			return store.Page{}, s.wrapError(ctx, "list", err)
+			return store.Page{}, err
 		}
 		read, err := s.fetch(ctx, keys)
 		if err != nil {
-			return store.Page{}, s.wrapError(ctx, "list", err)
+			return store.Page{}, err
 		}
 		for _, r := range read {
 			if r.err == nil && r.GID != "" && query.Matches(r.Record) {
@@ -67,9 +72,6 @@ func (s *Store) next(ctx context.Context, at position, limit int, size int64) ([
 	}
 	// A scan may return more keys than requested.
 	keys := at.pending[:min(len(at.pending), limit)]
-	if len(keys) == 0 {
-		return nil, at, size, nil
-	}
 	n, size, err := s.fitPage(ctx, keys, size)
 	at.pending = at.pending[n:]
 	return keys[:n], at, size, err

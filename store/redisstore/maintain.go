@@ -14,71 +14,41 @@ import (
 // scanKeys is the number of keys that walk requests at a time.
 const scanKeys = 1000
 
-// Wipe implements store.Wiper.
-func (s *Store) Wipe(ctx context.Context) error {
-	if err := s.begin(ctx); err != nil {
-		return err
-	}
-	defer s.calls.RUnlock()
-	err := s.deleteSagas(ctx)
-	if err == nil {
-		err = s.loadScripts(ctx)
-	}
-	if err != nil {
-		return s.wrapError(ctx, "wipe", err)
-	}
-	return nil
-}
-
-// deleteSagas deletes the sagas and due indexes of the prefix.
-func (s *Store) deleteSagas(ctx context.Context) error {
-	return s.walk(ctx, s.cfg.Prefix+":{*}*", func(keys []string) error {
-		return s.client.Unlink(ctx, keys...).Err()
-	})
-}
-
-// Drop implements store.Dropper. It deletes all keys of the prefix.
+// Drop implements store.Dropper. It deletes the sagas, due indexes and layout of the
+// prefix.
 func (s *Store) Drop(ctx context.Context) error {
-	if err := s.begin(ctx); err != nil {
-		return err
-	}
-	defer s.calls.RUnlock()
-	err := s.deleteSagas(ctx)
-	if err == nil {
-		err = s.client.Unlink(ctx, s.layoutKey()).Err()
-	}
-	if err != nil {
-		return s.wrapError(ctx, "drop", err)
-	}
-	return nil
+	return s.call(ctx, "drop", func() error {
+		err := s.walk(ctx, s.cfg.Prefix+":{*}*", func(keys []string) error {
+			return s.client.Unlink(ctx, keys...).Err()
+		})
+		if err != nil {
+			return err
+		}
+		return s.client.Unlink(ctx, s.layoutKey()).Err()
+	})
 }
 
 // Verify implements store.Verifier.
-func (s *Store) Verify(ctx context.Context) ([]string, error) {
-	if err := s.begin(ctx); err != nil {
-		return nil, err
-	}
-	defer s.calls.RUnlock()
-	var findings []string
-	unfinished := make(map[string]bool)
-	err := s.walk(ctx, s.cfg.Prefix+":{*}:*", func(keys []string) error {
-		found, err := s.verifySagas(ctx, keys, unfinished)
-		findings = append(findings, found...)
-		return err
-	})
-	for i := 0; i < s.cfg.Shards && err == nil; i++ {
-		var members []string
-		members, err = s.client.ZRange(ctx, s.indexKey(i), 0, -1).Result()
-		for _, key := range members {
-			if !unfinished[key] && key != lua.Ballast {
-				findings = append(findings, fmt.Sprintf("%s: in the due index, and not an unfinished saga of its shard", key))
+func (s *Store) Verify(ctx context.Context) (findings []string, err error) {
+	err = s.call(ctx, "verify", func() error {
+		unfinished := make(map[string]bool)
+		err := s.walk(ctx, s.cfg.Prefix+":{*}:*", func(keys []string) error {
+			found, err := s.verifySagas(ctx, keys, unfinished)
+			findings = append(findings, found...)
+			return err
+		})
+		for i := 0; i < s.cfg.Shards && err == nil; i++ {
+			var members []string
+			members, err = s.client.ZRange(ctx, s.indexKey(i), 0, -1).Result()
+			for _, key := range members {
+				if !unfinished[key] && key != lua.Ballast {
+					findings = append(findings, key+": in the due index, and not an unfinished saga of its shard")
+				}
 			}
 		}
-	}
-	if err != nil {
-		return findings, s.wrapError(ctx, "verify", err)
-	}
-	return findings, nil
+		return err
+	})
+	return findings, err
 }
 
 func (s *Store) verifySagas(ctx context.Context, keys []string, unfinished map[string]bool) (findings []string, err error) {
@@ -97,11 +67,10 @@ func (s *Store) verifySagas(ctx context.Context, keys []string, unfinished map[s
 		}
 	}
 	ttls := make([]*redis.DurationCmd, len(records))
-	_, err = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	err = s.pipelined(ctx, func(pipe redis.Pipeliner) {
 		for i, r := range records {
 			ttls[i] = pipe.PTTL(ctx, s.sagaKey(r.GID))
 		}
-		return nil
 	})
 	if err != nil {
 		return nil, err

@@ -74,7 +74,7 @@ func drawChange(t *rapid.T, gid string) store.Change {
 func told(c store.Change) string {
 	switch c := c.(type) {
 	case *store.Create:
-		return fmt.Sprint("save in ", millis(max(c.Due, 0)), ": ", encodeCreate(c))
+		return fmt.Sprint("save in ", millis(c.Due), ": ", encodeCreate(c))
 	case *store.Transition:
 		switch {
 		case c.To.Final():
@@ -82,7 +82,9 @@ func told(c store.Change) string {
 		case c.Due == 0 && c.Note == "":
 			return "update: " + encodeTransition(c)
 		default:
-			return fmt.Sprint("reschedule in ", encodeDue(c.Due), " for ", encodeOwner(c), ": ", encodeTransition(c))
+			due := map[time.Duration]string{-1: "0", 0: "", time.Second: "1000", time.Minute: "60000"}[c.Due]
+			owner := map[bool]string{true: "        "}[c.Release]
+			return "reschedule in " + due + " for " + owner + ": " + encodeTransition(c)
 		}
 	}
 	return ""

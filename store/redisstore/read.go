@@ -18,22 +18,22 @@ func (s *Store) Get(ctx context.Context, gid string) (store.Record, error) {
 	if err := store.CheckGID(gid); err != nil {
 		return store.Record{}, err
 	}
-	if err := s.begin(ctx); err != nil {
+	var record store.Record
+	err := s.call(ctx, "get", func() error {
+		read, err := s.fetch(ctx, []string{s.sagaKey(gid)})
+		if err != nil {
+			return err
+		}
+		record = read[0].Record
+		return read[0].err
+	})
+	switch {
+	case err != nil:
 		return store.Record{}, err
-	}
-	defer s.calls.RUnlock()
-	read, err := s.fetch(ctx, []string{s.sagaKey(gid)})
-	if err != nil {
-		return store.Record{}, s.wrapError(ctx, "get", err)
-	}
-	switch r := read[0]; {
-	case r.err != nil:
-		return store.Record{}, s.wrapError(ctx, "get", r.err)
-	case r.GID == "":
+	case record.GID == "":
 		return store.Record{}, fmt.Errorf("%w: %s", store.ErrNotFound, gid)
-	default:
-		return r.Record, nil
 	}
+	return record, nil
 }
 
 // fetchedSaga is the saga of one key.
@@ -46,13 +46,11 @@ type fetchedSaga struct {
 func (s *Store) fetch(ctx context.Context, keys []string) ([]fetchedSaga, error) {
 	values := make([]*redis.StringCmd, len(keys))
 	dues := make([]*redis.FloatCmd, len(keys))
-	s.roundTrips.Add(1)
-	_, _ = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command holds its error
+	_ = s.pipelined(ctx, func(pipe redis.Pipeliner) {
 		for i, key := range keys {
 			values[i] = pipe.Get(ctx, key)
 			dues[i] = pipe.ZScore(ctx, s.indexKey(s.shard(sagaGID(key))), key)
 		}
-		return nil
 	})
 	all := make([]fetchedSaga, len(keys))
 	for i, key := range keys {
@@ -86,13 +84,14 @@ func isWrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE")
 // fitPage returns how many of the keys fit into a page of size bytes, and the new size
 // of the page.
 func (s *Store) fitPage(ctx context.Context, keys []string, size int64) (n int, filled int64, err error) {
+	if len(keys) == 0 {
+		return 0, size, nil
+	}
 	lengths := make([]*redis.IntCmd, len(keys))
-	s.roundTrips.Add(1)
-	_, _ = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	_ = s.pipelined(ctx, func(pipe redis.Pipeliner) {
 		for i, key := range keys {
 			lengths[i] = pipe.StrLen(ctx, key)
 		}
-		return nil
 	})
 	for n < len(keys) && size < store.MaxPageBytes {
 		length, err := lengths[n].Result()
@@ -112,16 +111,12 @@ const maxDueTime = "(+inf"
 const oldestSample = 1000
 
 // Stats implements store.Store.
-func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
-	if err := s.begin(ctx); err != nil {
-		return store.Stats{}, err
-	}
-	defer s.calls.RUnlock()
-	stats, err := s.stats(ctx)
-	if err != nil {
-		return store.Stats{}, s.wrapError(ctx, "stats", err)
-	}
-	return stats, nil
+func (s *Store) Stats(ctx context.Context) (stats store.Stats, err error) {
+	err = s.call(ctx, "stats", func() error {
+		stats, err = s.stats(ctx)
+		return err
+	})
+	return stats, err
 }
 
 func (s *Store) stats(ctx context.Context) (stats store.Stats, err error) {
@@ -132,22 +127,19 @@ func (s *Store) stats(ctx context.Context) (stats store.Stats, err error) {
 	sizes := make([]*redis.IntCmd, s.cfg.Shards)
 	dues := make([]*redis.IntCmd, s.cfg.Shards)
 	firsts := make([]*redis.StringSliceCmd, s.cfg.Shards)
-	s.roundTrips.Add(1)
-	_, err = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	err = s.pipelined(ctx, func(pipe redis.Pipeliner) {
 		for i := range s.cfg.Shards {
 			index := s.indexKey(i)
 			sizes[i] = pipe.ZCount(ctx, index, "-inf", maxDueTime)
 			dues[i] = pipe.ZCount(ctx, index, "-inf", strconv.FormatInt(now.UnixMilli(), 10))
 			firsts[i] = pipe.ZRangeByScore(ctx, index, &redis.ZRangeBy{Min: "-inf", Max: maxDueTime, Count: oldestSample})
 		}
-		return nil
 	})
 	if err != nil {
-		return stats, err
+		return store.Stats{}, err
 	}
 	var sample []*redis.StringCmd
-	s.roundTrips.Add(1)
-	_, err = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	err = s.pipelined(ctx, func(pipe redis.Pipeliner) {
 		for i := range s.cfg.Shards {
 			stats.Unfinished += sizes[i].Val()
 			stats.Due += dues[i].Val()
@@ -155,10 +147,9 @@ func (s *Store) stats(ctx context.Context) (stats store.Stats, err error) {
 				sample = append(sample, pipe.GetRange(ctx, key, 0, lua.AtUpdated-1))
 			}
 		}
-		return nil
 	})
 	if err != nil && !isWrongType(err) {
-		return stats, err
+		return store.Stats{}, err
 	}
 	for _, cmd := range sample {
 		if created, err := strconv.ParseInt(cmd.Val(), 10, 64); err == nil { // else it ended meanwhile

@@ -17,8 +17,7 @@ import (
 func (s *Store) loadScripts(ctx context.Context) error {
 	mine := fmt.Sprintf(layout, s.cfg.Shards)
 	var there *redis.StringCmd
-	s.roundTrips.Add(1)
-	_, err := s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	err := s.pipelined(ctx, func(pipe redis.Pipeliner) {
 		for _, script := range lua.All() {
 			pipe.ScriptLoad(ctx, script.Source)
 		}
@@ -27,7 +26,6 @@ func (s *Store) loadScripts(ctx context.Context) error {
 		for _, index := range s.indexes {
 			pipe.ZAdd(ctx, index, redis.Z{Score: math.Inf(1), Member: lua.Ballast})
 		}
-		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("loading the scripts: %w", err)
@@ -87,10 +85,10 @@ func (s *Store) run(ctx context.Context, calls []*scriptCall) {
 }
 
 func (s *Store) send(ctx context.Context, calls []*scriptCall) {
-	pipe := s.client.Pipeline()
-	for _, call := range calls {
-		call.queue(ctx, pipe)
-	}
-	s.roundTrips.Add(1)
-	_, _ = pipe.Exec(ctx) // each command holds its error, also that of a lost connection
+	// Each command holds its error, also that of a lost connection.
+	_ = s.pipelined(ctx, func(pipe redis.Pipeliner) {
+		for _, call := range calls {
+			call.queue(ctx, pipe)
+		}
+	})
 }

@@ -20,14 +20,18 @@ func (s *Store) Retention() time.Duration { return s.cfg.Retention }
 
 // Settings implements store.Store. If the server refuses CONFIG, it uses INFO and
 // returns the lower class.
-func (s *Store) Settings(ctx context.Context) (store.Settings, error) {
-	if err := s.begin(ctx); err != nil {
-		return store.Settings{}, err
-	}
-	defer s.calls.RUnlock()
+func (s *Store) Settings(ctx context.Context) (settings store.Settings, err error) {
+	err = s.call(ctx, "settings", func() error {
+		settings, err = s.settings(ctx)
+		return err
+	})
+	return settings, err
+}
+
+func (s *Store) settings(ctx context.Context) (store.Settings, error) {
 	text, err := s.client.Info(ctx).Result()
 	if err != nil {
-		return store.Settings{}, s.wrapError(ctx, "settings", err)
+		return store.Settings{}, err
 	}
 	info := infoFields(text)
 	values := map[string]string{
@@ -40,7 +44,7 @@ func (s *Store) Settings(ctx context.Context) (store.Settings, error) {
 		found, err := s.client.ConfigGet(ctx, name).Result()
 		switch value, known := found[name]; {
 		case err != nil && !isReply(err):
-			return store.Settings{}, s.wrapError(ctx, "settings", err)
+			return store.Settings{}, err
 		case err != nil:
 			values[name] = unreadable
 		case known: // older servers do not have every one

@@ -60,7 +60,6 @@ type Store struct {
 
 var (
 	_ store.Store          = (*Store)(nil)
-	_ store.Wiper          = (*Store)(nil)
 	_ store.Dropper        = (*Store)(nil)
 	_ store.Verifier       = (*Store)(nil)
 	_ store.CounterSource  = (*Store)(nil)
@@ -178,6 +177,29 @@ func (s *Store) Counters() store.Counters {
 // Connections implements store.ConnectionPool.
 func (s *Store) Connections() (limit int, waited time.Duration) {
 	return s.cfg.Conns, time.Duration(s.client.PoolStats().WaitDurationNs)
+}
+
+// call runs f as one call of the store. An error of f comes back with the server's
+// address and what the call was doing.
+func (s *Store) call(ctx context.Context, doing string, f func() error) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.calls.RUnlock()
+	if err := f(); err != nil {
+		return s.wrapError(ctx, doing, err)
+	}
+	return nil
+}
+
+// pipelined sends what f queues in one round trip. Each command holds its error;
+// pipelined returns the first of them.
+func (s *Store) pipelined(ctx context.Context, f func(pipe redis.Pipeliner)) error {
+	pipe := s.client.Pipeline()
+	f(pipe)
+	s.roundTrips.Add(1)
+	_, err := pipe.Exec(ctx)
+	return err
 }
 
 // begin starts a call. It ends with calls.RUnlock.

@@ -39,9 +39,7 @@ func (s *Store) Apply(ctx context.Context, changes []store.Change) []error {
 		return nil
 	})
 	if err != nil {
-		for i := range errs {
-			errs[i] = err
-		}
+		return slices.Repeat([]error{err}, len(changes))
 	}
 	return errs
 }
@@ -220,7 +218,7 @@ func (s *Store) applyChunk(ctx context.Context, c chunk, noWait bool) (rest chun
 }
 
 // retention is the retention in milliseconds.
-func (s *Store) retention() int64 { return millis(s.cfg.Retention) }
+func (s *Store) retention() int64 { return store.Millis(s.cfg.Retention) }
 
 // transact runs f in a transaction, again while that has no effect. So f may run more
 // than once, and its results count only if transact returns nil.

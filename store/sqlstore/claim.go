@@ -73,7 +73,7 @@ func (s *Store) claim(ctx context.Context, tx sqlconn.Session, owner string, lea
 	now := rows[0].Now
 	if len(quarantined) > 0 {
 		gidIn, args := s.dialect.gidIn(quarantined)
-		err := s.exec(ctx, tx, "UPDATE saga SET due = ? WHERE "+gidIn, append([]any{now + millis(store.Quarantine)}, args...)...)
+		err := s.exec(ctx, tx, "UPDATE saga SET due = ? WHERE "+gidIn, append([]any{now + store.Millis(store.Quarantine)}, args...)...)
 		if err != nil {
 			return c, err
 		}
@@ -83,7 +83,7 @@ func (s *Store) claim(ctx context.Context, tx sqlconn.Session, owner string, lea
 	}
 	gidIn, args := s.dialect.gidIn(gids)
 	err = s.exec(ctx, tx, "UPDATE saga SET epoch = epoch + 1, owner = ?, due = ? WHERE "+gidIn,
-		append([]any{owner, now + millis(lease)}, args...)...)
+		append([]any{owner, now + store.Millis(lease)}, args...)...)
 	if err != nil {
 		return c, err
 	}

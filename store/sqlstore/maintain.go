@@ -54,13 +54,6 @@ func (s *Store) sweep(ctx context.Context) error {
 	}
 }
 
-// Wipe implements store.Wiper.
-func (s *Store) Wipe(ctx context.Context) error {
-	return s.call(ctx, unlimited, "wipe", func(ctx context.Context) error {
-		return s.exec(ctx, s.db, "TRUNCATE TABLE saga")
-	})
-}
-
 // maxFindings bounds how many faults Verify reads.
 const maxFindings = "1000"
 

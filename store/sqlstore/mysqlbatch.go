@@ -85,7 +85,7 @@ func (b *mysqlBatch) insert(creates []*store.Create) {
 			text.WriteByte(',')
 		}
 		// A value may refer to the columns before it.
-		text.WriteString("('" + c.GID + "','s',0," + epoch + "," + b.now + ",created,created+" + strconv.FormatInt(millis(max(c.Due, 0)), 10) +
+		text.WriteString("('" + c.GID + "','s',0," + epoch + "," + b.now + ",created,created+" + strconv.FormatInt(store.Millis(c.Due), 10) +
 			",'" + c.Owner + "','" + strings.Repeat("-", 2*c.Steps) + "',?)")
 		b.args = append(b.args, notNil(c.Body))
 	}

@@ -104,7 +104,7 @@ func insertArgs(creates []*store.Create) []any {
 	gids, dues, owners := make([]string, n), make([]int64, n), make([]string, n)
 	branches, bodies := make([]int32, n), make([][]byte, n)
 	for i, c := range creates {
-		gids[i], dues[i], owners[i] = c.GID, millis(max(c.Due, 0)), c.Owner
+		gids[i], dues[i], owners[i] = c.GID, store.Millis(c.Due), c.Owner
 		branches[i], bodies[i] = int32(2*c.Steps), notNil(c.Body)
 	}
 	return []any{gids, dues, owners, branches, bodies}

@@ -96,8 +96,3 @@ func byGID(rows []row) map[string]*row {
 	}
 	return all
 }
-
-// millis rounds up, so that no saga is due, or dropped, before its time.
-func millis(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
-}

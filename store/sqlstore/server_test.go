@@ -331,18 +331,6 @@ func TestVerify_FindsWhatIsWrong(t *testing.T) {
 	})
 }
 
-func TestWipe_DropsTheSagasOfThisSchema(t *testing.T) {
-	forEach(t, func(t *testing.T, k *kind) {
-		s, other := open(t, k.config()), open(t, k.config())
-		requireApplied(t, s, create(1), create(2))
-		requireApplied(t, other, create(1))
-		require.NoError(t, s.Wipe(t.Context()))
-		require.Equal(t, 0, stageOf(t, s, 1))
-		require.Equal(t, 1, stageOf(t, other, 1))
-		requireApplied(t, s, create(1))
-	})
-}
-
 func requireVerified(t *testing.T, s *Store) {
 	t.Helper()
 	findings, err := s.Verify(t.Context())

@@ -34,7 +34,6 @@ type Store struct {
 
 var (
 	_ store.Store          = (*Store)(nil)
-	_ store.Wiper          = (*Store)(nil)
 	_ store.Verifier       = (*Store)(nil)
 	_ store.CounterSource  = (*Store)(nil)
 	_ store.Dropper        = (*Store)(nil)

@@ -2,7 +2,7 @@ package sqlstore
 
 import (
 	"context"
-	"fmt"
+	"time"
 
 	"sagabench/store"
 	"sagabench/store/sqlstore/sqlconn"
@@ -23,51 +23,26 @@ func (s *Store) transition(ctx context.Context, tx sqlconn.Session, c chunk) err
 	existing := byGID(rows)
 	for _, t := range c.transitions {
 		r := existing[t.GID]
-		if err := s.change(r, t); err != nil {
+		if r == nil || r.expired() {
+			c.failed[t.GID] = store.ErrNotFound
+			continue
+		}
+		saga, _ := r.record() // the parts that cannot be read are zero, which t does not match
+		if err := t.Apply(&saga, time.UnixMilli(r.Now)); err != nil {
 			c.failed[t.GID] = err
 			continue
 		}
-		err := s.exec(ctx, tx, "UPDATE saga SET status = ?, done = ?, owner = ?, marks = ?, updated = ?, due = ?, "+
-			"note = COALESCE(?, note) WHERE gid = ?", r.Status, r.Done, r.Owner, r.Marks, r.Updated, r.Due, r.Note, r.GID)
+		if delta, changes := dueIn(t, s.retention()); changes {
+			r.Due = r.Now + delta
+		}
+		if t.Note != "" {
+			r.Note = []byte(t.Note)
+		}
+		err := s.exec(ctx, tx, "UPDATE saga SET status = ?, done = ?, owner = ?, marks = ?, updated = ?, due = ?, note = COALESCE(?, note) WHERE gid = ?",
+			string(rune(saga.Status)), saga.Status.Final(), saga.Owner, string(saga.Marks), saga.Updated.UnixMilli(), r.Due, r.Note, r.GID)
 		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// change applies a transition to a row that was read without its note, or refuses
-// it. A nil row is a saga that does not exist.
-func (s *Store) change(r *row, t *store.Transition) error {
-	if r == nil || r.expired() {
-		return store.ErrNotFound
-	}
-	if r.Epoch != int64(t.Epoch) || r.status() != t.From {
-		return store.ErrConflict
-	}
-	marks := []byte(r.Marks)
-	for _, m := range t.Marks {
-		if int(m.Branch) >= len(marks) {
-			return fmt.Errorf("%w: branch: %d, the saga has %d", store.ErrInvalid, m.Branch, len(marks))
-		}
-		if old := store.Mark(marks[m.Branch]); old != store.MarkPending && old != m.Mark {
-			return store.ErrConflict
-		}
-		marks[m.Branch] = byte(m.Mark)
-	}
-	r.Marks = string(marks)
-	if t.Note != "" {
-		r.Note = []byte(t.Note)
-	}
-	if t.Release {
-		r.Owner = ""
-	}
-	if t.To != t.From {
-		r.Status, r.Updated = string(rune(t.To)), r.Now
-	}
-	r.Done = t.To.Final()
-	if delta, changes := dueIn(t, s.retention()); changes {
-		r.Due = r.Now + delta
 	}
 	return nil
 }
@@ -78,5 +53,5 @@ func dueIn(t *store.Transition, retention int64) (delta int64, changes bool) {
 	if t.To.Final() {
 		return retention, true
 	}
-	return millis(max(t.Due, 0)), t.Due != 0
+	return store.Millis(t.Due), t.Due != 0
 }

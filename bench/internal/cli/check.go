@@ -33,7 +33,7 @@ func (a *app) check(ctx context.Context, name string, allowEmpty bool) error {
 	if err != nil {
 		return err
 	}
-	target.MustExist()
+	target.Config.MustExist = true
 	started := time.Now()
 	s, err := target.Open(ctx)
 	if err != nil {

@@ -39,7 +39,7 @@ func TestServe_KilledUnderLoad(t *testing.T) {
 		require.NoError(t, err)
 		t.Run(target.Driver, func(t *testing.T) {
 			t.Parallel()
-			p := newProgram(t, append(shortLease, "SAGABENCH_PEBBLE_DIR="+target.Dir(), "SAGABENCH_SQL_SCHEMA="+crashSchema)...)
+			p := newProgram(t, append(shortLease, "SAGABENCH_PEBBLE_DIR="+target.Config.Pebble.Dir, "SAGABENCH_SQL_SCHEMA="+crashSchema)...)
 			listen := freeAddress(t)
 			s := p.serve(name, "--listen", listen, "--branches", "http", "--fail", "0.2", "--steps", "3")
 			dir := filepath.Join(t.TempDir(), "result")
@@ -143,7 +143,7 @@ func requireWhole(t *testing.T, target open.Target, dir string) {
 	s, err := target.Open(t.Context())
 	require.NoError(t, err)
 	defer s.Close()
-	found, err := audit.Journals(t.Context(), s, target.Retention(), dir)
+	found, err := audit.Journals(t.Context(), s, target.Config.Retention, dir)
 	require.NoError(t, err)
 	require.Empty(t, found.Findings)
 	require.Zero(t, *found.Lost+*found.BothOutcomes+*found.Uncompensated+*found.Unfinished)

@@ -58,7 +58,7 @@ func (a *app) serve(ctx context.Context, name string, bench bool) error {
 	}
 	defer release()
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
-	target.SetLog(log)
+	target.Config.Log = log
 	listener, err := server.Listen(cfg) // before the store is touched
 	if err != nil {
 		return err

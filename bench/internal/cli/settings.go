@@ -21,7 +21,7 @@ import (
 
 // options are all settings: the configuration of each package, and what the commands add.
 type options struct {
-	open.Settings
+	open.Config
 	Saga      saga.Config
 	StoreWait time.Duration // for a store that does not answer, at the start
 	Server    struct {
@@ -39,7 +39,7 @@ type options struct {
 // defaults returns the defaults of the packages.
 func defaults() options {
 	var o options
-	o.Settings, o.Saga, o.StoreWait = open.DefaultSettings(), saga.DefaultConfig(), time.Minute
+	o.Config, o.Saga, o.StoreWait = open.DefaultConfig(), saga.DefaultConfig(), time.Minute
 	o.Server.Config, o.Load.Config = server.DefaultConfig(), load.Default()
 	o.Server.Listen = "" // depends on the command
 	return o
@@ -96,7 +96,7 @@ func (o *options) settings() config.Settings {
 		"scenario.payload":  &o.Server.Scenario.Payload,
 		"scenario.fail":     &o.Server.Scenario.Fail,
 	}
-	maps.Copy(settings, o.Settings.Keys()) // of the stores
+	maps.Copy(settings, o.Config.Keys()) // of the stores
 	return settings
 }
 
@@ -162,14 +162,16 @@ const dataDir = "sagabench-data"
 // standingTarget is a store that outlasts a run.
 func (a *app) standingTarget(name string) (open.Target, error) {
 	t, err := a.target(name)
-	if t.Embedded() && t.Dir() == "" {
-		t.SetDir(dataDir)
+	if t.Embedded() && t.Config.Pebble.Dir == "" {
+		t.Config.Pebble.Dir = dataDir
 	}
 	return t, err
 }
 
 func (a *app) openConfig() open.Config {
-	return a.options.Settings.Config(a.options.Saga.Lease)
+	cfg := a.options.Config
+	cfg.Lease = a.options.Saga.Lease
+	return cfg
 }
 
 func (a *app) sagaConfig() saga.Config { return a.options.Saga }

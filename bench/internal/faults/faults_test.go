@@ -21,9 +21,6 @@ import (
 	"sagabench/internal/testkit"
 	"sagabench/store"
 	"sagabench/store/open"
-	"sagabench/store/pebblestore"
-	"sagabench/store/redisstore"
-	"sagabench/store/sqlstore"
 )
 
 var (
@@ -196,7 +193,7 @@ func (k storeKind) newWorld(t *testing.T, server *lab.Server, round string, seed
 	} else {
 		w.target, err = open.Parse(server.URL(), openConfig(t.Name()+"_"+round))
 		w.cable = testkit.NewProxy(t, server.Addr())
-		place := []string{"SAGABENCH_REDIS_PREFIX=" + w.target.Config.Redis.Prefix, "SAGABENCH_SQL_SCHEMA=" + w.target.Config.MySQL.Schema}
+		place := []string{"SAGABENCH_REDIS_PREFIX=" + w.target.Config.Redis.Prefix, "SAGABENCH_SQL_SCHEMA=" + w.target.Config.SQL.Schema}
 		w.a = &host{t: t, store: k.name, dir: dir, env: append(place, k.variable+"="+at(t, server.URL(), w.cable.Addr()))}
 		w.b = &host{t: t, store: k.name, dir: dir, env: append(place, k.variable+"="+server.URL())}
 	}
@@ -224,10 +221,7 @@ func openConfig(test string) open.Config {
 		}
 		return '_'
 	}, test[strings.LastIndex(test, "/")+1:]))
-	cfg := open.Config{
-		Redis: redisstore.DefaultConfig(), Pebble: pebblestore.DefaultConfig(),
-		MySQL: sqlstore.DefaultConfig(), Postgres: sqlstore.DefaultConfig(),
-	}
-	cfg.Redis.Prefix, cfg.MySQL.Schema, cfg.Postgres.Schema = place, place, place
+	cfg := open.DefaultConfig()
+	cfg.Redis.Prefix, cfg.SQL.Schema = place, place
 	return cfg
 }

@@ -28,7 +28,6 @@ import (
 	"sagabench/internal/secret"
 	"sagabench/store"
 	"sagabench/store/open"
-	"sagabench/store/redisstore"
 )
 
 // These tests make what spoils a measurement happen, and want the result to say so.
@@ -193,8 +192,7 @@ func TestRun_IsInvalidWhenTheGeneratorIsTheLimit(t *testing.T) {
 func onRedis(t *testing.T) (target open.Target, s store.Store, client *redis.Client) {
 	t.Helper()
 	started := labtest.Start(t, lab.Redis, lab.Config{})
-	cfg := redisstore.DefaultConfig()
-	target, err := open.Parse(started.URL(), open.Config{Redis: cfg})
+	target, err := open.Parse(started.URL(), open.DefaultConfig())
 	require.NoError(t, err)
 	s, err = target.Open(t.Context())
 	require.NoError(t, err)

@@ -21,7 +21,6 @@ import (
 	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/result"
 	"sagabench/store/open"
-	"sagabench/store/pebblestore"
 )
 
 const (
@@ -58,7 +57,7 @@ func TestMeasured_Server(t *testing.T) {
 // it does not.
 func start(t *testing.T, sagas int) *Session {
 	t.Helper()
-	target, err := open.Parse(open.Pebble, open.Config{Pebble: pebblestore.DefaultConfig()})
+	target, err := open.Parse(open.Pebble, open.DefaultConfig())
 	require.NoError(t, err)
 	return openSession(t, &Started{Store: target, Program: Program{
 		Path: os.Args[0], Args: []string{"-test.run=^TestMeasured_Server$"}, Announce: announced,

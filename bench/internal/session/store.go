@@ -95,7 +95,7 @@ func (s *Session) tryAudit(ctx context.Context, summary *result.Summary, e *vali
 	}
 	after := s.storeSummary(settings)
 	e.After = &after
-	found, err := audit.Journals(ctx, st, s.site.store.Retention(), s.journals...)
+	found, err := audit.Journals(ctx, st, s.site.store.Config.Retention, s.journals...)
 	if err != nil {
 		return err
 	}
@@ -107,19 +107,14 @@ func (s *Session) tryAudit(ctx context.Context, summary *result.Summary, e *vali
 }
 
 // drop removes the prefix or schema that was made for the session, even if ctx has ended.
-func (s *Session) drop(ctx context.Context, st store.Store) (err error) {
+func (s *Session) drop(ctx context.Context, st store.Store) error {
 	if !s.site.ownPlace {
 		return nil
 	}
-	ctx = context.WithoutCancel(ctx)
-	switch st := st.(type) {
-	case store.Dropper:
-		err = st.Drop(ctx)
-	case store.Wiper:
-		err = st.Wipe(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("remove what was made for the run: %w", err)
+	if st, ok := st.(store.Dropper); ok {
+		if err := st.Drop(context.WithoutCancel(ctx)); err != nil {
+			return fmt.Errorf("remove what was made for the run: %w", err)
+		}
 	}
 	return nil
 }
