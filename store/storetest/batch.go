@@ -62,10 +62,10 @@ var batchTests = []test{
 	{"Apply_RefusesOnlyTheInvalid", long, func(f *fixture) {
 		with := func(edit func(*store.Create)) store.Change { return create("invalid", edit) }
 		invalid := []store.Change{
-			with(func(c *store.Create) { c.Steps = 0 }),
+			with(withSteps(0)),
 			with(func(c *store.Create) { c.Steps = store.MaxSteps + 1 }),
-			with(func(c *store.Create) { c.Body = []byte("zero\x00byte") }),
-			with(func(c *store.Create) { c.Body = []byte(strings.Repeat("x", store.MaxBodyBytes+1)) }),
+			with(withBody("zero\x00byte")),
+			with(withBody(strings.Repeat("x", store.MaxBodyBytes+1))),
 			with(func(c *store.Create) { c.Owner = "" }),
 			&store.Transition{GID: "invalid", From: store.StatusSubmitted, To: store.StatusSucceeded},
 			move(submitted("invalid"), 'x'),
@@ -101,7 +101,7 @@ var batchTests = []test{
 		errs := f.apply(
 			create("g"),
 			create("h"),
-			create("g", func(c *store.Create) { c.Body = []byte("another") }),
+			create("g", withBody("another")),
 			stay(submitted("g"), mark(0, store.MarkSucceeded)),
 		)
 		require.NoError(f.t, errs[0])

@@ -16,8 +16,8 @@ var claimTests = []test{
 		require.Empty(f.t, f.claim("second", long, 10), "of an empty store")
 		f.must(
 			create("past", func(c *store.Create) { c.Due = -24 * time.Hour }),
-			create("big", func(c *store.Create) { c.Body = []byte(strings.Repeat("body\n", 50_000)) }),
-			create("long", func(c *store.Create) { c.Steps = store.MaxSteps }),
+			create("big", withBody(strings.Repeat("body\n", 50_000))),
+			create("long", withSteps(store.MaxSteps)),
 			create("bare", func(c *store.Create) { c.Body, c.Steps = nil, 1 }),
 		)
 		f.must(

@@ -49,7 +49,7 @@ var concurrencyTests = []test{
 		for round := range 5 {
 			gid := fmt.Sprintf("g%d", round)
 			errs := f.race(func(w int) store.Change {
-				return create(gid, func(c *store.Create) { c.Body = []byte(bodies[w%2]) })
+				return create(gid, withBody(bodies[w%2]))
 			})
 			r := f.get(gid)
 			won := 0
@@ -95,7 +95,7 @@ var concurrencyTests = []test{
 
 	{"Concurrent_Marks_OneKindWins", long, func(f *fixture) {
 		marks := []store.Mark{store.MarkSucceeded, store.MarkFailed}
-		f.must(create("g", func(c *store.Create) { c.Steps = racers }))
+		f.must(create("g", withSteps(racers)))
 		errs := f.race(func(w int) store.Change {
 			// All mark branch 0, and each another branch.
 			return stay(submitted("g"), mark(0, marks[w%2]), mark(store.Branch(1+w), store.MarkSucceeded))

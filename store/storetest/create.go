@@ -27,21 +27,9 @@ var createTests = []test{
 		require.WithinDuration(f.t, r.Created.Add(long), r.Due, tolerance)
 	}},
 
-	{"Create_WithTheSameBody_IsADuplicate", long, func(f *fixture) {
-		f.must(create("g"))
-		was := f.get("g")
-		f.refused(store.ErrDuplicate, create("g"))
-		f.refused(store.ErrDuplicate, create("g", func(c *store.Create) { c.Owner, c.Due = "second", 0 }))
-		f.unchanged(was)
-		require.Empty(f.t, f.claim("second", long, 10), "a duplicate made it due")
-
-		f.must(create("empty", func(c *store.Create) { c.Body = nil }))
-		f.refused(store.ErrDuplicate, create("empty", func(c *store.Create) { c.Body = []byte{} }))
-	}},
-
 	{"Create_WithAnotherBody_Exists", long, func(f *fixture) {
 		body := "The body"
-		f.must(create("g", func(c *store.Create) { c.Body = []byte(body) }))
+		f.must(create("g", withBody(body)))
 		was := f.get("g")
 		for _, other := range []string{"", "The bod", "The body ", " The body", "the body", "The body\n", "Thé body"} {
 			f.refused(store.ErrExists, create("g", func(c *store.Create) {
@@ -52,19 +40,20 @@ var createTests = []test{
 		require.Empty(f.t, f.claim("second", long, 10), "a refused saga made it due")
 	}},
 
-	{"Create_AfterTheSagaMovedOn_IsRefusedAlike", long, func(f *fixture) {
+	{"Create_OfASagaThatExists_IsRefused", long, func(f *fixture) {
 		f.must(create("claimed", dueAtOnce))
 		f.claim("second", long, 1)
-		f.must(create("marked"), create("aborting"), create("succeeded"), create("failed"))
+		f.createAll([]string{"new", "marked", "aborting", "succeeded", "failed"})
 		f.must(
 			stay(submitted("marked"), mark(0, store.MarkSucceeded)),
 			move(submitted("aborting"), store.StatusAborting, mark(0, store.MarkFailed), note("refused")),
 			move(submitted("succeeded"), store.StatusSucceeded, mark(2, store.MarkSucceeded)),
 			move(submitted("failed"), store.StatusFailed, mark(0, store.MarkFailed)),
 		)
-		for _, gid := range []string{"claimed", "marked", "aborting", "succeeded", "failed"} {
+		for _, gid := range []string{"new", "claimed", "marked", "aborting", "succeeded", "failed"} {
 			was := f.get(gid)
-			f.refused(store.ErrDuplicate, create(gid, dueAtOnce))
+			f.refused(store.ErrDuplicate, create(gid))
+			f.refused(store.ErrDuplicate, create(gid, dueAtOnce, func(c *store.Create) { c.Owner = "third" }))
 			f.refused(store.ErrExists, create(gid, func(c *store.Create) { c.Body, c.Due = []byte("another"), 0 }))
 			f.unchanged(was)
 		}
@@ -73,6 +62,7 @@ var createTests = []test{
 
 	{"Create_KeepsAnyBody", long, func(f *fixture) {
 		bodies := map[string][]byte{
+			"nil":      nil,
 			"empty":    {},
 			"every":    everyByte(),
 			"utf8":     []byte("größer – 大きい – больше"),
@@ -87,7 +77,7 @@ var createTests = []test{
 		}
 		for gid, body := range bodies {
 			require.True(f.t, bytes.Equal(body, f.get(gid).Body), "body %q came back changed", gid)
-			f.refused(store.ErrDuplicate, create(gid, func(c *store.Create) { c.Body = body }))
+			f.refused(store.ErrDuplicate, create(gid, func(c *store.Create) { c.Body = append([]byte{}, body...) }))
 		}
 	}},
 

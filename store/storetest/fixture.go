@@ -107,7 +107,7 @@ func (f *fixture) list(q store.Query) map[string]store.Record {
 // clock returns the store's time: it makes an unfinished saga due at once.
 func (f *fixture) clock(gid string) time.Time {
 	f.t.Helper()
-	f.must(stay(f.get(gid), func(t *store.Transition) { t.Due = -1 }))
+	f.must(stay(f.get(gid), due(-1)))
 	return f.get(gid).Due
 }
 
@@ -155,8 +155,15 @@ func (f *fixture) createAll(gids []string, edits ...func(*store.Create)) {
 	f.must(each(gids, func(_ int, gid string) store.Change { return create(gid, edits...) })...)
 }
 
-// dueAtOnce edits a create.
+// Edits of a create.
+
 func dueAtOnce(c *store.Create) { c.Due = 0 }
+
+func withBody(text string) func(*store.Create) {
+	return func(c *store.Create) { c.Body = []byte(text) }
+}
+
+func withSteps(n int) func(*store.Create) { return func(c *store.Create) { c.Steps = n } }
 
 // move changes a saga with the epoch and status of r to status to.
 func move(r store.Record, to store.Status, edits ...func(*store.Transition)) *store.Transition {
@@ -172,22 +179,16 @@ func stay(r store.Record, edits ...func(*store.Transition)) *store.Transition {
 	return move(r, r.Status, edits...)
 }
 
-// mark edits a transition.
+// Edits of a transition.
+
 func mark(b store.Branch, m store.Mark) func(*store.Transition) {
 	return func(t *store.Transition) { t.Marks = append(t.Marks, store.SetMark{Branch: b, Mark: m}) }
 }
 
-// note edits a transition.
-func note(text string) func(*store.Transition) {
-	return func(t *store.Transition) { t.Note = text }
-}
+func note(text string) func(*store.Transition) { return func(t *store.Transition) { t.Note = text } }
 
-// due edits a transition.
-func due(d time.Duration) func(*store.Transition) {
-	return func(t *store.Transition) { t.Due = d }
-}
+func due(d time.Duration) func(*store.Transition) { return func(t *store.Transition) { t.Due = d } }
 
-// release edits a transition.
 func release(until time.Duration) func(*store.Transition) {
 	return func(t *store.Transition) { t.Release, t.Due = true, until }
 }

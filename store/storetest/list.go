@@ -13,7 +13,7 @@ import (
 var listTests = []test{
 	{"List_ReturnsWholeRecords", long, func(f *fixture) {
 		require.Empty(f.t, f.list(store.Query{}), "of an empty store")
-		f.must(create("a"), create("b", func(c *store.Create) { c.Body = []byte(strings.Repeat("line\n", 9999)) }), create("c", dueAtOnce))
+		f.must(create("a"), create("b", withBody(strings.Repeat("line\n", 9999))), create("c", dueAtOnce))
 		f.must(
 			move(submitted("a"), store.StatusAborting, mark(0, store.MarkFailed), note("it was refused")),
 			move(submitted("b"), store.StatusSucceeded, mark(2, store.MarkSucceeded)),

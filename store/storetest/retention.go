@@ -57,12 +57,12 @@ var retentionTests = []test{
 	}},
 
 	{"Retention_FreesTheGid", 0, func(f *fixture) {
-		f.must(create("g", dueAtOnce, func(c *store.Create) { c.Steps = 3 }))
+		f.must(create("g", dueAtOnce, withSteps(3)))
 		first := f.claim("second", long, 1)[0]
 		f.must(stay(first, mark(0, store.MarkSucceeded), note("the first")))
 		f.must(move(first, store.StatusSucceeded))
 
-		f.must(create("g", func(c *store.Create) { c.Body = []byte("the second") }))
+		f.must(create("g", withBody("the second")))
 		r := f.get("g")
 		same(f.t, store.Record{
 			GID:     "g",
