@@ -6,6 +6,8 @@
 // the facts beside a chart, or else its table, of which they leave out rows if it is
 // long.
 //
+// [Document.Brief] is a document for one screen of a terminal.
+//
 // All three refuse a chart that cannot be drawn: see [Document.Check].
 package document
 
@@ -30,6 +32,8 @@ type Part struct {
 	More  []Chart // drawn beside Chart
 	Table *Table  // the numbers of all charts; nil: made from their points
 	Thin  bool    // a long Table may be thinned out, as tables made from points are
+
+	Detail bool // Brief leaves the part out
 }
 
 // Fact is a named value. A fact without a name continues the previous one.

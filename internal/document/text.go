@@ -10,6 +10,9 @@ import (
 	"sagabench/internal/format"
 )
 
+// lineWidth is where Text breaks lines of words. Tables and commands are not broken.
+const lineWidth = 80
+
 // Text writes the document for a terminal.
 func Text(w io.Writer, d Document) error {
 	if err := d.Check(); err != nil {
@@ -19,16 +22,21 @@ func Text(w io.Writer, d Document) error {
 	line := func(format string, args ...any) {
 		out.WriteString(strings.TrimRight(strings.Map(printable, fmt.Sprintf(format, args...)), " ") + "\n")
 	}
+	words := func(first, text string) {
+		for _, wrapped := range wrap(first, text) {
+			line("%s", wrapped)
+		}
+	}
 	if d.Verdict != "" {
 		line("%s", d.Verdict)
 	}
 	line("%s", d.Headline)
 	for _, text := range d.Lead {
-		line("%s", text)
+		words("", text)
 	}
 	for _, p := range d.Parts {
 		line("")
-		writePart(line, p)
+		writePart(line, words, p)
 	}
 	if d.Command != "" {
 		line("")
@@ -51,10 +59,28 @@ func printable(r rune) rune {
 // Minimum widths of columns, the space before them included.
 const (
 	nameWidth = 21
-	cellWidth = 8
+	cellWidth = 7
 )
 
-func writePart(line func(string, ...any), p Part) {
+// wrap breaks text at spaces. The first line begins with first, and further lines with
+// as many spaces.
+func wrap(first, text string) (lines []string) {
+	line := first
+	for i, word := range strings.Split(text, " ") {
+		if i > 0 && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > lineWidth {
+			lines = append(lines, line)
+			line = pad("", utf8.RuneCountInString(first)) + word
+			continue
+		}
+		if i > 0 {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}
+
+func writePart(line func(string, ...any), words func(first, text string), p Part) {
 	table, rows := p.thinned()
 	texts := p.texts(rows)
 	// A short title directly above a table goes into its corner.
@@ -65,13 +91,13 @@ func writePart(line func(string, ...any), p Part) {
 		line("%s", p.Title)
 	}
 	for _, text := range texts {
-		line("  %s", text)
+		words("  ", text)
 	}
 	for _, f := range p.Facts {
-		line("  %s  %s", pad(f.Name, nameWidth), f.Value)
+		words("  "+pad(f.Name, nameWidth)+"  ", f.Value)
 	}
 	for _, item := range p.List {
-		line("  - %s", item)
+		words("  - ", item)
 	}
 	if table != nil {
 		writeTable(line, corner, *table)

@@ -49,8 +49,14 @@ func Short(x float64) string {
 	return group(whole) + fraction
 }
 
-// Ratio writes x with three decimals, so that ratios near 1 can be compared.
-func Ratio(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) }
+// Ratio writes x with three decimals, so that ratios near 1 can be compared. From 1,000
+// on it has three digits.
+func Ratio(x float64) string {
+	if x >= 999.9995 {
+		return strconv.FormatFloat(x, 'g', 3, 64)
+	}
+	return strconv.FormatFloat(x, 'f', 3, 64)
+}
 
 // Percent writes a share of 1 in percent: 0.081 as "8.10%".
 func Percent(share float64) string { return Number(100*share) + "%" }

@@ -32,7 +32,7 @@ func TestUnits(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "8.10%", Percent(0.081))
 	require.Equal(t, []string{"+8.10%", "0%", "-8.10%"}, []string{SignedPercent(8.1), SignedPercent(0), SignedPercent(-8.1)})
-	require.Equal(t, "1.001", Ratio(1.0009))
+	require.Equal(t, []string{"1.001", "999.000", "5.88e+85"}, []string{Ratio(1.0009), Ratio(999), Ratio(5.8792e85)})
 	require.Equal(t, []string{"0 sagas", "1 saga", "2,000 sagas"}, []string{Plural(0, "saga"), Plural(int64(1), "saga"), Plural(2000, "saga")})
 	require.Equal(t, []string{"1,000 B", "1.00 KiB", "1.50 GiB", "2,048 TiB"}, []string{Bytes(1000), Bytes(1024), Bytes(3 << 29), Bytes(1 << 51)})
 	for d, want := range map[time.Duration]string{

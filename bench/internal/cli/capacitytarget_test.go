@@ -49,7 +49,7 @@ func TestCapacity_OfServersThatRun(t *testing.T) {
 	dir := filepath.Join(p.dir, "found")
 	requireFiles(t, dir, result.FilePage, result.FileMarkdown, "steps", result.FileSummary)
 	believe(t, dir)
-	planned := p.run("plan", "--rate", "10/s", "--slo", "p50=200ms", "--from", "found")
+	planned := p.run("plan", "--verbose", "--rate", "10/s", "--slo", "p50=200ms", "--from", "found")
 	require.Equal(t, exitOK, planned.code, planned.stderr)
 	require.Contains(t, planned.stdout, "2 app hosts)")
 

@@ -73,6 +73,7 @@ type app struct {
 	out        string
 	options    options // defaults, file, environment and flags, once a command runs
 	json       bool
+	verbose    bool // print the whole report
 }
 
 func (a *app) root() *cobra.Command {
@@ -109,6 +110,7 @@ go run ends with 1 for each code above 0: build the program for scripts (make bu
 		},
 	}
 	a.configFlag(root)
+	root.PersistentFlags().BoolVar(&a.verbose, "verbose", false, "print the whole report, as report.html has it")
 	a.loadFlags(root)
 	a.scenarioFlags(root)
 	a.serverFlags(root)

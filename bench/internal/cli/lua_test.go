@@ -75,7 +75,7 @@ func TestLua_OfAServerThatIsNotOurs(t *testing.T) {
 	defer theirs.Close()
 	require.NoError(t, theirs.Set(t.Context(), "theirs", "x", 0).Err())
 	p := newProgram(t)
-	got := p.run("lua", "--redis", "redis://bench:word@"+server.Addr(), "--duration", "1s", "--out", "here")
+	got := p.run("lua", "--redis", "redis://bench:word@"+server.Addr(), "--duration", "1s", "--out", "here", "--verbose")
 	require.Equal(t, 0, got.code, got.stderr)
 	require.NotContains(t, got.stdout+got.stderr, "word@")
 	for _, want := range []string{

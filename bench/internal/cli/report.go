@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"os"
 
@@ -61,7 +62,14 @@ func (a *app) report(dirs []string, markdown bool) error {
 			return err
 		}
 	}
-	return a.print(d, markdown)
+	if markdown {
+		return document.Markdown(a.stdout, d)
+	}
+	files := a.out
+	if len(results) == 1 {
+		files = cmp.Or(files, results[0].Dir)
+	}
+	return a.print(d, files)
 }
 
 func (a *app) merge(dirs []string, markdown bool) error {
@@ -84,17 +92,10 @@ func (a *app) merge(dirs []string, markdown bool) error {
 	}
 	d := report.Document(result.Result{Dir: a.out, Run: &s, Recording: rec})
 	if markdown && !a.json {
-		if err := a.print(d, true); err != nil || s.Validity.Valid {
+		if err := document.Markdown(a.stdout, d); err != nil || s.Validity.Valid {
 			return err
 		}
 		return errInvalid
 	}
 	return a.show(s, s.Validity, d, a.out)
-}
-
-func (a *app) print(d document.Document, markdown bool) error {
-	if markdown {
-		return document.Markdown(a.stdout, d)
-	}
-	return document.Text(a.stdout, d)
 }

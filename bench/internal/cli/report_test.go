@@ -17,7 +17,7 @@ func TestReport_ShowsAResultAgain(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t)
 	dir := written(t, nil)
-	got := p.run("report", dir, "--out", "pages")
+	got := p.run("report", dir, "--out", "pages", "--verbose")
 	require.Equal(t, exitOK, got.code, got.stderr)
 	require.Empty(t, got.stderr)
 	require.Contains(t, firstLine(got.stdout), "1,000 sagas/s on redis (D3")
@@ -50,7 +50,7 @@ func TestReport_SetsResultsSideBySide(t *testing.T) {
 	got := p.run("report", a, b, "--out", "pages")
 	require.Equal(t, exitOK, got.code, got.stderr)
 	require.Equal(t, "2 results side by side", firstLine(got.stdout))
-	require.Contains(t, got.stdout, "Not ranked: the durability is not the same")
+	require.Contains(t, got.stdout, "Not ranked: durability differs")
 	requirePages(t, filepath.Join(p.dir, "pages"), "2 results side by side")
 }
 

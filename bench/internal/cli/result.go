@@ -72,10 +72,19 @@ func (a *app) show(summary any, v result.Validity, d document.Document, dir stri
 			fmt.Fprintf(a.stderr, "the result is in %s\n", dir)
 		}
 	} else {
-		err = document.Text(a.stdout, d)
+		err = a.print(d, dir)
 	}
 	if err == nil && !v.Valid {
 		return errInvalid
 	}
 	return err
+}
+
+// print writes the first screen of a report, or with --verbose all of it. dir holds its
+// files; empty: there are none.
+func (a *app) print(d document.Document, dir string) error {
+	if !a.verbose {
+		d = d.Brief(dir)
+	}
+	return document.Text(a.stdout, d)
 }

@@ -125,7 +125,12 @@ func TestRun_PrintsAReport(t *testing.T) {
 	require.Equal(t, 0, got.code, got.stderr)
 	require.Contains(t, strings.Split(got.stdout, "\n")[0], "sagas/s on pebble (D3")
 	require.Contains(t, got.stdout, "none lost")
-	require.Contains(t, got.stdout, "go run bench/main.go --duration 1s --warmup 100ms --out here")
+	require.True(t, strings.HasSuffix(got.stdout, "\nDetails: --verbose, or report.html in here\n"), got.stdout)
+	require.LessOrEqual(t, strings.Count(got.stdout, "\n"), 30, "one screen")
+	require.NotContains(t, got.stdout, "Environment")
+	whole := p.run("report", "here", "--verbose")
+	require.Contains(t, whole.stdout, "Environment")
+	require.Contains(t, whole.stdout, "go run bench/main.go --duration 1s --warmup 100ms --out here")
 	require.Contains(t, got.stderr, "measuring")
 
 	again := p.run("--duration", "1s", "--out", "here")

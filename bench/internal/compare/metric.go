@@ -20,12 +20,12 @@ var metrics = func() []metric {
 	cost := func(f result.Field[result.Cost], main bool) {
 		list = append(list, metric{f.Key, f.Label + " per saga", f.Unit, false, main, func(s result.Summary) *float64 { return f.Of(s.CostPerSaga) }})
 	}
-	for _, f := range result.CPUFields() {
-		cost(f, f.Spender != "load")
+	for _, f := range result.CPUFields {
+		cost(f, f.Short != "load")
 	}
-	for _, f := range result.CPUFields() {
-		if f.Spender != "load" {
-			list = append(list, metric{f.Spender + "_cpu_to_load", f.Label + " divided by load CPU", "", false, false, toLoad(f.Of)})
+	for _, f := range result.CPUFields {
+		if f.Short != "load" {
+			list = append(list, metric{f.Short + "_cpu_to_load", f.Label + " divided by load CPU", "", false, false, toLoad(f.Of)})
 		}
 	}
 	for _, f := range result.LatencyFields {
@@ -35,7 +35,7 @@ var metrics = func() []metric {
 		}
 	}
 	for _, f := range result.CostFields {
-		if f.Spender == "" {
+		if !f.IsCPU() {
 			cost(f, false)
 		}
 	}

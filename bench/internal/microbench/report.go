@@ -20,18 +20,19 @@ func (s Summary) Document(dir string) document.Document {
 	}
 	lists := []document.Part{{Title: "Warnings", List: s.Validity.Warnings}}
 	for _, one := range servers {
-		for _, p := range one.parts() {
+		for i, p := range one.parts() {
+			p.Detail = i > 0
 			if len(servers) > 1 {
 				p.Title = one.Label() + ": " + p.Title
 			}
 			d.Parts = append(d.Parts, p)
 		}
-		lists = append(lists, document.Part{Title: "Not measured on " + one.Label(), List: one.NotMeasured})
+		lists = append(lists, document.Part{Title: "Not measured on " + one.Label(), List: one.NotMeasured, Detail: true})
 	}
 	d.Parts = slices.DeleteFunc(append(d.Parts, lists...), func(p document.Part) bool {
 		return len(p.List) == 0 && (p.Table == nil || len(p.Table.Rows) == 0)
 	})
-	d.Parts = append(d.Parts, document.Part{Title: "Environment", Facts: []document.Fact{
+	d.Parts = append(d.Parts, document.Part{Title: "Environment", Detail: true, Facts: []document.Fact{
 		{Name: "machine", Value: fmt.Sprintf("%s, %d cores", s.Environment.CPU, s.Environment.Cores)},
 		{Name: "software", Value: s.Environment.Kernel + ", " + s.Environment.Go},
 		{Name: "topology", Value: s.Run.Topology},

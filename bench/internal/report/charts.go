@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -13,37 +12,37 @@ import (
 	"sagabench/internal/format"
 )
 
-// curve is a latency by its name.
+// curve is a named histogram of latencies.
 type curve struct {
 	name string
 	h    *hdrhistogram.Histogram
 }
 
-// percentilePart is latency over percentile, from the due time and from the send;
-// nil: there are too few samples.
+// percentilePart is latency over percentile, from the due time and from the send. It
+// returns nil if there are too few samples.
 func percentilePart(rec result.Recording) *document.Part {
 	if !enough(rec.Latency) {
 		return nil
 	}
 	if !enough(rec.Service) || rec.Service.Equals(rec.Latency) {
-		return percentilesOf([]curve{{"from the send", rec.Latency}})
+		return percentileCurves([]curve{{"from the send", rec.Latency}})
 	}
-	return percentilesOf([]curve{{"from the due time", rec.Latency}, {"from the send", rec.Service}})
+	return percentileCurves([]curve{{"from the due time", rec.Latency}, {"from the send", rec.Service}})
 }
 
-// enough samples for a curve.
+// enough reports whether there are enough samples for a curve.
 func enough(h *hdrhistogram.Histogram) bool {
 	return h != nil && h.TotalCount() >= result.SamplesFor(90)
 }
 
-// percentilesOf draws each curve as far as its samples reach.
-func percentilesOf(curves []curve) *document.Part {
+// percentileCurves draws each curve as far as its samples reach.
+func percentileCurves(curves []curve) *document.Part {
 	chart := document.Chart{
 		X: document.Axis{Label: "percentile", Scale: document.Nines},
 		Y: document.Axis{Label: "ms"},
 	}
 	table := document.Table{Corner: "percentile"}
-	var said []string
+	var p99s []string
 	furthest, typical := 0.0, math.Inf(1)
 	for _, c := range curves {
 		const steps = 100
@@ -57,13 +56,13 @@ func percentilesOf(curves []curve) *document.Part {
 		chart.Series = append(chart.Series, s)
 		table.Columns = append(table.Columns, c.name)
 		if nines >= 2 {
-			said = append(said, fmt.Sprintf("%s %s ms", c.name, format.Number(atNines(c.h, 2))))
+			p99s = append(p99s, fmt.Sprintf("%s %s ms", c.name, format.Number(atNines(c.h, 2))))
 		}
 	}
 	logarithmic(&chart, typical)
-	chart.Summary = "Latency by percentile, spread by the number of nines."
-	if len(said) > 0 {
-		chart.Summary += " The p99: " + strings.Join(said, ", ") + "."
+	chart.Summary = "Latency by percentile, on a scale of nines."
+	if len(p99s) > 0 {
+		chart.Summary += " The p99: " + strings.Join(p99s, ", ") + "."
 	}
 	for _, p := range []struct {
 		name  string
@@ -86,10 +85,10 @@ func percentilesOf(curves []curve) *document.Part {
 	return &document.Part{Title: "Latency by percentile", Chart: &chart, Table: &table}
 }
 
-// nines is how far the samples reach, as percentile 1-10^-nines.
+// nines returns the highest percentile with enough samples, as the n of 1-10^-n.
 func (c curve) nines() float64 { return math.Log10(float64(c.h.TotalCount()) / result.SamplesBeyond) }
 
-// atNines is the latency in ms at the percentile 1-10^-nines.
+// atNines returns the latency in ms at the percentile 1-10^-nines.
 func atNines(h *hdrhistogram.Histogram, nines float64) float64 {
 	return float64(h.ValueAtQuantile(100*(1-math.Pow(10, -nines)))) / 1000
 }
@@ -100,8 +99,8 @@ type column struct {
 	of   func(result.Sample) *float64
 }
 
-// timelinePart is the course of the run; nil: it is not known. A result that was
-// written without it has at least what its histogram log tells.
+// timelinePart is the run second by second, from the histogram log if the summary has no
+// timeline. It returns nil if neither has two seconds.
 func timelinePart(s result.Summary, rec result.Recording) *document.Part {
 	line := s.Timeline
 	if len(line) == 0 {
@@ -124,12 +123,12 @@ func timelinePart(s result.Summary, rec result.Recording) *document.Part {
 			{"p99", func(m result.Sample) *float64 { return m.P99MS }},
 			{"p50", func(m result.Sample) *float64 { return m.P50MS }},
 		}},
-		{"Cores kept busy", "cores", []column{
+		{"Busy cores", "cores", []column{
 			{"load", func(m result.Sample) *float64 { return m.LoadCores }},
 			{"app", func(m result.Sample) *float64 { return m.AppCores }},
 			{"store", func(m result.Sample) *float64 { return m.StoreCores }},
 		}},
-		{"Changes written by one call of the store", "changes", []column{{"batch", func(m result.Sample) *float64 { return m.Batch }}}},
+		{"Changes per call to the store", "changes", []column{{"batch", func(m result.Sample) *float64 { return m.Batch }}}},
 	} {
 		chart := document.Chart{X: document.Axis{Label: "time, s"}, Y: document.Axis{Label: c.unit}}
 		for _, one := range c.columns {
@@ -164,33 +163,31 @@ func timelinePart(s result.Summary, rec result.Recording) *document.Part {
 	return &document.Part{Title: "Over time", Chart: &charts[0], More: charts[1:], Table: &table, Thin: true}
 }
 
-// ranges say between what the series lie.
+// ranges writes the lowest and the highest value of each series.
 func ranges(series []document.Series) string {
-	var said []string
+	var texts []string
 	for _, s := range series {
 		low, high := math.Inf(1), math.Inf(-1)
 		for _, p := range s.Points {
 			low, high = min(low, p.Y), max(high, p.Y)
 		}
-		said = append(said, strings.TrimSpace(s.Name+" "+format.Number(low)+" to "+format.Number(high)))
+		texts = append(texts, strings.TrimSpace(s.Name+" "+format.Number(low)+" to "+format.Number(high)))
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(texts, ", ")
 }
 
-// splitChart has a bar of CPU per saga for each cost, split by who spends it; nil:
-// nothing is known. What is not known of one of them is missing in its bar.
-func splitChart(names []string, costs []result.Cost) *document.Chart {
+// cpuChart has a bar of CPU per saga for each cost, with a layer for each process. It
+// returns nil if no figure is known. An unknown figure is missing in its bar.
+func cpuChart(names []string, costs []result.Cost) *document.Chart {
 	chart := &document.Chart{X: document.Axis{Label: "CPU per saga, µs"}, Bars: names}
-	for _, who := range result.CPUFields() {
-		layer, known := document.Series{Name: who.Spender}, false
+	for _, f := range result.CPUFields {
+		layer, known := document.Series{Name: f.Short}, false
 		for _, c := range costs {
-			us := who.Of(c)
-			if us == nil {
-				us = new(float64)
-			} else {
-				known = true
+			var p document.Point
+			if us := f.Of(c); us != nil {
+				p.Y, known = *us, true
 			}
-			layer.Points = append(layer.Points, document.Point{Y: *us})
+			layer.Points = append(layer.Points, p)
 		}
 		if known {
 			chart.Series = append(chart.Series, layer)
@@ -202,37 +199,31 @@ func splitChart(names []string, costs []result.Cost) *document.Chart {
 	return chart
 }
 
-// splitChart is that of one run.
-func runSplitChart(s result.Summary) *document.Chart {
-	chart := splitChart([]string{cmp.Or(s.Run.Store.Driver, "this run")}, []result.Cost{s.CostPerSaga})
-	if chart != nil {
-		chart.Summary = "CPU per saga in µs, by who spends it."
-	}
-	return chart
-}
-
-func splitPart(names []string, costs []result.Cost) *document.Part {
-	chart := splitChart(names, costs)
+// cpuPart is the same with a table.
+func cpuPart(names []string, costs []result.Cost) *document.Part {
+	chart := cpuChart(names, costs)
 	if chart == nil {
 		return nil
 	}
-	var said []string
 	var table document.Table
+	for _, f := range result.CPUFields {
+		table.Columns = append(table.Columns, f.Short)
+	}
+	table.Columns = append(table.Columns, "total")
+	var totals []string
 	for i, c := range costs {
-		r, sum := document.Row{Name: names[i]}, 0.0
-		for _, who := range result.CPUFields() {
-			r.Cells = append(r.Cells, format.Optional(who.Of(c), format.Number))
-			if us := who.Of(c); us != nil {
-				sum += *us
+		r, total := document.Row{Name: names[i]}, 0.0
+		for _, f := range result.CPUFields {
+			us := f.Of(c)
+			r.Cells = append(r.Cells, format.Optional(us, format.Number))
+			if us != nil {
+				total += *us
 			}
 		}
-		table.Rows = append(table.Rows, document.Row{Name: r.Name, Cells: append(r.Cells, format.Number(sum))})
-		said = append(said, names[i]+" "+format.Number(sum))
+		r.Cells = append(r.Cells, format.Number(total))
+		table.Rows = append(table.Rows, r)
+		totals = append(totals, names[i]+" "+format.Number(total))
 	}
-	for _, who := range result.CPUFields() {
-		table.Columns = append(table.Columns, who.Spender)
-	}
-	table.Columns = append(table.Columns, "all")
-	chart.Summary = "In µs, by who spends it; in all: " + strings.Join(said, ", ") + "."
+	chart.Summary = "In µs, by process; total: " + strings.Join(totals, ", ") + "."
 	return &document.Part{Title: "CPU per saga", Chart: chart, Table: &table}
 }

@@ -16,6 +16,14 @@ type facts []document.Fact
 
 func (f *facts) add(name, value string) { *f = append(*f, document.Fact{Name: name, Value: value}) }
 
+// factsPart returns nil if there are no facts.
+func factsPart(title string, f facts) *document.Part {
+	if len(f) == 0 {
+		return nil
+	}
+	return &document.Part{Title: title, Facts: f}
+}
+
 func loadFacts(s result.Summary) (f facts) {
 	l := s.Load
 	if l.Mode == result.Open {
@@ -37,36 +45,48 @@ func loadFacts(s result.Summary) (f facts) {
 	return f
 }
 
+// costFacts has one line for each group of figures: CPU, bytes and operations.
 func costFacts(c result.Cost) (f facts) {
-	var missing []string
+	group := ""
 	for _, field := range result.CostFields {
-		if field.Of(c) != nil {
-			f.add(field.Label, field.Text(c))
+		figure := field.Short + " " + format.Optional(field.Of(c), format.Number)
+		if field.Group != group {
+			group = field.Group
+			name := group
+			if field.Unit != "" {
+				name += ", " + field.Unit
+			}
+			f.add(name, figure)
 		} else {
-			missing = append(missing, field.Label)
+			f[len(f)-1].Value += ", " + figure
 		}
-	}
-	if len(missing) > 0 {
-		f.add("not measured", strings.Join(missing, ", "))
 	}
 	return f
 }
 
+// checkFacts has one line for what the audit counted, and one for the promises.
 func checkFacts(c result.Check) (f facts) {
 	if c.Lost == nil {
-		f.add("acknowledged", format.Count(c.Acknowledged))
-		f.add("audit", "not done")
+		f.add("audit", "not done; "+format.Count(c.Acknowledged)+" acknowledged")
 		return f
 	}
+	var counted, promises []string
 	for _, count := range c.Counts() {
-		f.add(count.Name, format.Optional(count.N, format.Count))
+		text := format.Optional(count.N, format.Count) + " " + count.Name
+		if count.Violation {
+			promises = append(promises, text)
+		} else {
+			counted = append(counted, text)
+		}
 	}
 	if c.Expired > 0 {
-		f.add("past retention", format.Count(c.Expired))
+		counted = append(counted, format.Count(c.Expired)+" past retention")
 	}
 	if c.ForceStopped > 0 {
-		f.add("stopped by force", format.Count(c.ForceStopped))
+		counted = append(counted, format.Count(c.ForceStopped)+" stopped by force")
 	}
+	f.add("sagas", strings.Join(counted, ", "))
+	f.add("must be 0", strings.Join(promises, ", "))
 	return f
 }
 

@@ -13,43 +13,38 @@ import (
 
 // Plan lays out a plan.
 func Plan(s plan.Result) document.Document {
-	p, v := s.Plan, s.Validity
-	d := document.Document{
-		Title:    "Plan",
-		Verdict:  v.Verdict(),
-		Headline: planHeadline(p),
-		Lead:     append(planLead(p), "What breaks first when one machine is lost: "+p.Breaks+"."),
-		Command:  s.Run.Command,
-	}
+	p := s.Plan
 	table := document.Table{Columns: []string{"value", "from", "to", "unit", ""}}
-	var basis []document.Fact
+	var basis facts
 	for _, l := range p.Lines {
 		flag := ""
 		if l.Extrapolated && l.Value != nil {
 			flag = "extrapolated"
 		}
-		table.Rows = append(table.Rows, document.Row{
-			Name: l.What, Cells: append(planCells(l), flag),
-		})
-		basis = append(basis, document.Fact{Name: l.What, Value: l.Basis})
+		table.Rows = append(table.Rows, document.Row{Name: l.What, Cells: append(planCells(l), flag)})
+		basis.add(l.What, l.Basis)
 		if l.Caveat != "" {
-			basis = append(basis, document.Fact{Value: l.Caveat})
+			basis.add("", l.Caveat)
 		}
 	}
-	d.Parts = []document.Part{{
-		Title: "What it takes", Table: &table,
-		Text: []string{"From and to are what the next such machine would have, with 95% confidence; " + format.Unknown + " is what was not measured, or not twice."},
-	}}
-	if len(v.Warnings) > 0 {
-		d.Parts = append(d.Parts, document.Part{Title: "Warnings", List: v.Warnings})
+	return document.Document{
+		Title:    "Plan",
+		Verdict:  s.Validity.Verdict(),
+		Headline: planHeadline(p),
+		Lead:     append(planLead(p), "When one machine is lost, the first to break is "+p.Breaks+"."),
+		Command:  s.Run.Command,
+		Parts: present(
+			&document.Part{
+				Title: "Requirements", Table: &table,
+				Text: []string{"From and to bound the value of another such machine, with 95% confidence."},
+			},
+			warningsPart(s.Validity),
+			detail(factsPart("Based on", basis)),
+			detail(&document.Part{Title: "Results", List: p.From})),
 	}
-	d.Parts = append(d.Parts,
-		document.Part{Title: "Based on", Facts: basis},
-		document.Part{Title: "Results", List: p.From})
-	return d
 }
 
-// planCells are the value, its interval and the unit, bytes in the multiple that suits.
+// planCells returns the value, its interval and the unit. Bytes are in kB to PB.
 func planCells(l plan.Line) []string {
 	factor, unit := 1.0, l.Unit
 	if rest, bytes := strings.CutPrefix(l.Unit, "bytes"); bytes && l.Value != nil {
@@ -71,41 +66,37 @@ func planCells(l plan.Line) []string {
 	return append(cells, unit)
 }
 
-// planHeadline is how many machines it takes, and for what.
+// planHeadline states the number of machines, the rate and the service level.
 func planHeadline(p plan.Plan) string {
-	what := func(one string) string {
-		i := slices.IndexFunc(p.Lines, func(l plan.Line) bool { return l.What == one+"s" })
+	count := func(noun string) string {
+		i := slices.IndexFunc(p.Lines, func(l plan.Line) bool { return l.What == noun+"s" })
 		n := p.Lines[i].Value
 		if n != nil && *n == 1 {
-			return "1 " + one
+			return "1 " + noun
 		}
-		return planNumber(n) + " " + one + "s"
+		return planNumber(n) + " " + noun + "s"
 	}
-	machines := what("app host")
+	machines := count("app host")
 	switch p.Store.Driver {
 	case "":
 		machines += " on an unknown store"
 	case plan.Embedded:
 		machines += ", each with its own store (" + plan.Embedded + ")"
 	default:
-		machines += " and " + what("store node") + " (" + p.Store.Driver + ")"
+		machines += " and " + count("store node") + " (" + p.Store.Driver + ")"
 	}
 	rate := format.Number(p.RatePerS) + " sagas/s"
 	if p.PeakPerS > p.RatePerS {
 		rate += ", at the peak " + format.Number(p.PeakPerS) + "/s"
 	}
-	var promise []string
-	for _, goal := range p.SLO.Latencies {
-		promise = append(promise, goal.String())
-	}
-	return fmt.Sprintf("%s for %s, with %s", machines, rate, strings.Join(promise, ", "))
+	return fmt.Sprintf("%s for %s, with %s", machines, rate, p.SLO.LatencyLimits())
 }
 
-// planLead says with the headline that its numbers of machines were not seen.
+// planLead says if the headline's numbers of machines are extrapolated.
 func planLead(p plan.Plan) []string {
 	for _, l := range p.Lines {
 		if l.Extrapolated && strings.HasPrefix(l.Unit, "hosts") {
-			return []string{"Extrapolated: such a rate was not measured. It takes the costs of the nearest rate that was, and is a guess the further off that is."}
+			return []string{"Extrapolated: this rate was not measured. The costs are those of the nearest measured rate."}
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -13,6 +14,20 @@ import (
 	"sagabench/bench/internal/result/resulttest"
 	"sagabench/internal/document"
 )
+
+// A run fits a terminal of 24 lines.
+func TestBrief_FitsOneScreen(t *testing.T) {
+	t.Parallel()
+	for name, d := range map[string]document.Document{
+		"run-brief.txt":      runDocument(resulttest.Timed(resulttest.OpenRun()), result.Recording{}, ""),
+		"capacity-brief.txt": capacityDocument(capacityRun(t), ""),
+	} {
+		var out bytes.Buffer
+		require.NoError(t, document.Text(&out, d.Brief("sagabench-results/20261003-120000-redis")))
+		resulttest.Golden(t, name, out.Bytes())
+		require.LessOrEqual(t, strings.Count(out.String(), "\n"), 24, name)
+	}
+}
 
 func TestText_Golden(t *testing.T) {
 	t.Parallel()
@@ -85,14 +100,19 @@ func TestText_OfAnUnknownStore_SaysSo(t *testing.T) {
 	require.Regexp(t, `(?m)^  store +unknown$`, text.String())
 }
 
-func TestOutcome_CountsOnlyWhatWasAudited(t *testing.T) {
+func TestAuditResult_CountsOnlyWhatWasAudited(t *testing.T) {
 	t.Parallel()
 	none := resulttest.Ptr(int64(0))
 	for want, c := range map[string]result.Check{
 		"9 sagas acknowledged, warm-up included; none lost":                                           {Acknowledged: 9, Lost: none},
-		"9 sagas acknowledged, warm-up included; none lost of the 2 that the store still had to hold": {Acknowledged: 9, Lost: none, Expired: 7},
+		"9 sagas acknowledged, warm-up included; none lost of the 2 within the store's retention": {Acknowledged: 9, Lost: none, Expired: 7},
 		"9 sagas acknowledged, warm-up included; 1 LOST":                                              {Acknowledged: 9, Lost: resulttest.Ptr(int64(1)), Expired: 7},
 	} {
-		require.Equal(t, want, outcome(c))
+		require.Equal(t, want, auditResult(c))
 	}
+}
+
+// unwrapped joins the lines that belong to one paragraph or item.
+func unwrapped(text string) string {
+	return regexp.MustCompile(`\n +([a-z0-9(])`).ReplaceAllString(text, " $1")
 }

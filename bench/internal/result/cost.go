@@ -1,27 +1,29 @@
 package result
 
+import "slices"
+
 // Cost is what one acknowledged saga cost, warm-up left out.
 type Cost struct {
-	StoreCPUUS       *float64 `json:"store_cpu_us" label:"store CPU" unit:"µs" spender:"store" merge:"store"`
-	AppCPUUS         *float64 `json:"app_cpu_us" label:"app CPU" unit:"µs" spender:"app" merge:"app"`
-	LoadCPUUS        *float64 `json:"load_cpu_us" label:"load CPU" unit:"µs" spender:"load" merge:"load"`
-	StoreBytesIn     *float64 `json:"store_bytes_in" label:"to the store" unit:"bytes" merge:"store"`
-	StoreBytesOut    *float64 `json:"store_bytes_out" label:"from the store" unit:"bytes" merge:"store"`
-	StoreMemoryBytes *float64 `json:"store_memory_bytes" label:"kept in the store" unit:"bytes" merge:"store"` // by a finished saga
-	StoreCalls       *float64 `json:"store_calls" label:"store calls" merge:"store"`                           // commands sent by clients
-	StoreRoundTrips  *float64 `json:"store_round_trips" label:"store round trips" merge:"app"`
-	StoreFsyncs      *float64 `json:"store_fsyncs" label:"store fsyncs" merge:"store"`
+	StoreCPUUS       *float64 `json:"store_cpu_us" label:"store CPU" unit:"µs" group:"CPU" short:"store" merge:"store"`
+	AppCPUUS         *float64 `json:"app_cpu_us" label:"app CPU" unit:"µs" group:"CPU" short:"app" merge:"app"`
+	LoadCPUUS        *float64 `json:"load_cpu_us" label:"load CPU" unit:"µs" group:"CPU" short:"load" merge:"load"`
+	StoreBytesIn     *float64 `json:"store_bytes_in" label:"to the store" unit:"bytes" group:"store" short:"in" merge:"store"`
+	StoreBytesOut    *float64 `json:"store_bytes_out" label:"from the store" unit:"bytes" group:"store" short:"out" merge:"store"`
+	StoreMemoryBytes *float64 `json:"store_memory_bytes" label:"kept in the store" unit:"bytes" group:"store" short:"kept" merge:"store"` // by a finished saga
+	StoreCalls       *float64 `json:"store_calls" label:"store calls" group:"store operations" short:"calls" merge:"store"`               // commands sent by clients
+	StoreRoundTrips  *float64 `json:"store_round_trips" label:"store round trips" group:"store operations" short:"round trips" merge:"app"`
+	StoreFsyncs      *float64 `json:"store_fsyncs" label:"store fsyncs" group:"store operations" short:"fsyncs" merge:"store"`
 }
 
 // CostFields lists the figures of a Cost.
 var CostFields = fieldsOf[Cost]()
 
+// groupCPU is the group of the figures that are CPU time. Their short names are the
+// processes: store, app and load.
+const groupCPU = "CPU"
+
+// IsCPU reports whether the figure is CPU time.
+func (f Field[T]) IsCPU() bool { return f.Group == groupCPU }
+
 // CPUFields lists the figures of a Cost that are CPU time.
-func CPUFields() (fields []Field[Cost]) {
-	for _, f := range CostFields {
-		if f.Spender != "" {
-			fields = append(fields, f)
-		}
-	}
-	return fields
-}
+var CPUFields = slices.DeleteFunc(slices.Clone(CostFields), func(f Field[Cost]) bool { return !f.IsCPU() })

@@ -15,7 +15,8 @@ type Field[T any] struct {
 	Label      string  // in reports; figures without one are not shown
 	Unit       string  // µs, bytes, /s; "share" of 1; empty: a number of things
 	Percentile float64 // of a latency; 0: it is none
-	Spender    string  // of CPU: load, app or store
+	Group      string  // of a cost: figures that reports show on one line
+	Short      string  // of a cost: its name within the group
 	Merge      Merge
 
 	index int
@@ -75,7 +76,7 @@ func fieldsOf[T any]() (fields []Field[T]) {
 		}
 		f := Field[T]{
 			Key: sf.Tag.Get("json"), Label: sf.Tag.Get("label"), Unit: sf.Tag.Get("unit"),
-			Spender: sf.Tag.Get("spender"), Merge: Merge(sf.Tag.Get("merge")), index: i,
+			Group: sf.Tag.Get("group"), Short: sf.Tag.Get("short"), Merge: Merge(sf.Tag.Get("merge")), index: i,
 		}
 		if percentile := sf.Tag.Get("percentile"); percentile != "" {
 			var err error

@@ -3,9 +3,9 @@ package result
 // Resources is what was used on average during a measurement.
 type Resources struct {
 	// CPU, in cores kept busy.
-	LoadCores  *float64 `json:"load_cores" label:"load" merge:"sum"`
-	AppCores   *float64 `json:"app_cores" label:"app"`
-	StoreCores *float64 `json:"store_cores" label:"store" merge:"store"`
+	LoadCores  *float64 `json:"load_cores" label:"load, cores" merge:"sum"`
+	AppCores   *float64 `json:"app_cores" label:"app, cores"`
+	StoreCores *float64 `json:"store_cores" label:"store, cores" merge:"store"`
 	// AppCoresUsable is how many the app servers may use, wherever they run.
 	AppCoresUsable *float64 `json:"app_cores_usable"`
 	// StoreOneCore: the store's server runs its commands on one core.

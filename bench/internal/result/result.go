@@ -84,7 +84,7 @@ func (s Summary) measured() Step {
 
 // Edge is the measurement that a result stands for: the run, or the last one at the
 // highest rate at which the service level was kept; nil: there is none.
-func (r Result) Edge() *Step {
+func (r Result) MainStep() *Step {
 	if r.Run != nil {
 		m := r.Run.measured()
 		return &m

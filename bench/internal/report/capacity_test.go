@@ -86,26 +86,26 @@ func TestCapacityDocument_SaysWhatIsKnown(t *testing.T) {
 		change func(*result.Capacity)
 		want   []string
 	}{
-		"an edge": {
+		"an interval": {
 			func(*result.Capacity) {},
 			[]string{
 				"9,800 sagas/s on redis (D2: about the last second at risk) at p99 ≤ 20 ms, limited by store CPU",
-				"With 95% confidence the highest rate that keeps it is from 9,600 to 10,100 sagas/s.",
+				"The 95% confidence interval is 9,600 to 10,100 sagas/s.",
 			},
 		},
-		"no edge": {
+		"no upper bound": {
 			func(c *result.Capacity) { c.HighPerS, c.Limit = nil, result.Limit{} },
-			[]string{"at least 9,800 sagas/s on redis (D2: about the last second at risk) at p99 ≤ 20 ms\n", "It was kept at the highest rate that was tried."},
+			[]string{"at least 9,800 sagas/s on redis (D2: about the last second at risk) at p99 ≤ 20 ms\n", "The service level was met at the highest tried rate."},
 		},
 		"never": {
 			func(c *result.Capacity) { c.RatePerS, c.LowPerS, c.HighPerS = nil, nil, resulttest.Ptr(1000.0) },
-			[]string{"no rate that was tried on redis", "keeps p99 ≤ 20 ms", "not kept at 1,000 sagas/s, nor above"},
+			[]string{"no tried rate on redis", "meets p99 ≤ 20 ms", "violated at 1,000 sagas/s and above"},
 		},
 		"no fit": {
 			func(c *result.Capacity) { c.Fit, c.NoFit = nil, "4 points are too few" },
-			[]string{"No law was fitted: 4 points are too few."},
+			[]string{"No scaling law was fitted: 4 points are too few."},
 		},
-		"nothing": {func(c *result.Capacity) { *c = result.Capacity{} }, []string{"no rate that was tried"}},
+		"nothing": {func(c *result.Capacity) { *c = result.Capacity{} }, []string{"no tried rate"}},
 	} {
 		s := capacityRun(t)
 		c.change(&s.Capacity)
@@ -118,15 +118,14 @@ func TestCapacityDocument_SaysWhatIsKnown(t *testing.T) {
 	}
 }
 
-// The law is drawn where it was measured, and nowhere else.
+// The law is drawn over the measured range only.
 func TestCapacityDocument_DoesNotExtrapolate(t *testing.T) {
 	t.Parallel()
 	s := capacityRun(t)
 	fit := *s.Capacity.Fit
-	curve := lawSeries(fit)
-	require.Len(t, curve.Points, 61)
-	require.InDelta(t, fit.From, curve.Points[0].X, 1e-9)
-	require.InDelta(t, fit.To, curve.Points[60].X, 1e-9)
+	curve := search{s.Capacity}.scalingPart().Chart.Series[1].Points
+	require.InDelta(t, fit.From, curve[0].X, 1e-9)
+	require.InDelta(t, fit.To, curve[len(curve)-1].X, 1e-9)
 }
 
 func TestReadResult_OfASearch(t *testing.T) {
@@ -156,19 +155,19 @@ func TestSideBySide_Golden(t *testing.T) {
 	d := SideBySide(result.Result{Dir: "results/a", Run: &one, Recording: rec}, result.Result{Dir: "results/b/", Run: &two}, result.Result{Dir: "results/c", Capacity: &c})
 	var out bytes.Buffer
 	require.NoError(t, document.Text(&out, d))
-	resulttest.Golden(t, "beside.txt", out.Bytes())
+	resulttest.Golden(t, "side-by-side.txt", out.Bytes())
 	require.NoError(t, document.HTML(&out, d))
 }
 
-func TestSideBySide_OfTheLikeHasNothingToSay(t *testing.T) {
+func TestSideBySide_OfEqualResults_HasNoDifferences(t *testing.T) {
 	t.Parallel()
 	one := resulttest.ClosedRun()
 	d := SideBySide(result.Result{Dir: "x/1", Run: &one}, result.Result{Dir: "y/1", Run: &one})
-	require.Equal(t, []string{"One of each shows no difference: that takes repeats, made in turns."}, d.Lead)
+	require.Equal(t, []string{"Single runs do not show a difference: bench compare repeats them."}, d.Lead)
 	require.Empty(t, d.Verdict)
 	require.Equal(t, []string{"1: x/1", "2: y/1"}, d.Parts[0].Table.Columns)
 	for _, p := range d.Parts {
-		require.NotEqual(t, "What is not the same", p.Title)
+		require.NotEqual(t, "Differences", p.Title)
 	}
 }
 

@@ -15,33 +15,28 @@ type comparison struct{ compare.Comparison }
 // Comparison lays out a comparison.
 func Comparison(s compare.Result) document.Document {
 	c, v, gates := comparison{s.Compare}, s.Validity, s.Gates
-	d := document.Document{
+	return document.Document{
 		Title:    c.B.Name + " against " + c.A.Name,
 		Headline: c.headline(),
 		Lead:     c.lead(),
 		Command:  s.Run.Command,
 		Verdict:  v.Verdict(),
+		Parts: present(
+			gatePart(gates),
+			c.metricPart(),
+			detail(c.pairPart()),
+			warningsPart(v),
+			detail(c.differencePart()),
+			detail(factsPart("Runs", facts{
+				{Name: c.A.Name, Value: c.A.Command},
+				{Value: strings.Join(c.A.Runs, ", ")},
+				{Name: c.B.Name, Value: c.B.Command},
+				{Value: strings.Join(c.B.Runs, ", ")},
+			}))),
 	}
-	if len(gates) > 0 {
-		d.Parts = append(d.Parts, gatePart(gates))
-	}
-	d.Parts = append(d.Parts, c.metricPart())
-	if chart := c.chart(); chart != nil {
-		d.Parts = append(d.Parts, document.Part{Title: "Pair by pair", Chart: chart})
-	}
-	if len(v.Warnings) > 0 {
-		d.Parts = append(d.Parts, document.Part{Title: "Warnings", List: v.Warnings})
-	}
-	d.Parts = append(d.Parts, c.differencePart(), document.Part{Title: "Runs", Facts: []document.Fact{
-		{Name: c.A.Name, Value: c.A.Command},
-		{Value: strings.Join(c.A.Runs, ", ")},
-		{Name: c.B.Name, Value: c.B.Command},
-		{Value: strings.Join(c.B.Runs, ", ")},
-	}})
-	return d
 }
 
-// headline names what differs, or that nothing was shown to.
+// headline names the metrics that differ.
 func (c comparison) headline() string {
 	if len(c.NotRanked) > 0 {
 		return "Not ranked: " + compare.List(c.NotRanked)
@@ -63,15 +58,20 @@ func (c comparison) headline() string {
 }
 
 func (c comparison) lead() []string {
+	var lines []string
 	if c.Pairs < compare.MinPairs {
-		return []string{fmt.Sprintf("%d of each were run: what differs may be chance.", c.Pairs)}
+		lines = append(lines, fmt.Sprintf("Only %s of each: a difference may be chance.", format.Plural(c.Pairs, "run")))
+	} else {
+		lines = append(lines, fmt.Sprintf("%d interleaved pairs. Equal variants show a difference in fewer than 1 of 20 comparisons. Changes below %.0f%% are not named.",
+			c.Pairs, 100*compare.Named))
 	}
-	return []string{fmt.Sprintf(
-		"%d pairs, run in turns. If nothing differs, less than one comparison of twenty shows a difference all the same, in any of its metrics; what is less than %.0f%% is not called one.",
-		c.Pairs, 100*compare.Named)}
+	if n := len(c.Differences); n > 0 {
+		lines = append(lines, format.Plural(n, "setting or circumstance")+" also differ: see Differences.")
+	}
+	return lines
 }
 
-func (c comparison) metricPart() document.Part {
+func (c comparison) metricPart() *document.Part {
 	t := document.Table{
 		Corner:  "median",
 		Columns: []string{c.A.Name, c.B.Name, c.B.Name + " / " + c.A.Name, "from", "to", "verdict"},
@@ -90,7 +90,7 @@ func (c comparison) metricPart() document.Part {
 		}
 		t.Rows = append(t.Rows, document.Row{Name: name, Cells: cells})
 	}
-	return document.Part{Title: "Metrics", Table: &t}
+	return &document.Part{Title: "Metrics", Table: &t}
 }
 
 func metricVerdict(m compare.Metric) string {
@@ -100,8 +100,8 @@ func metricVerdict(m compare.Metric) string {
 	return m.Verdict + "; " + *m.Better + " is better"
 }
 
-// chart is the first CPU per saga that both sides have, which is the figure to quote.
-func (c comparison) chart() *document.Chart {
+// pairPart charts the first CPU time per saga that both sides have: the figure to quote.
+func (c comparison) pairPart() *document.Part {
 	for _, m := range c.Metrics {
 		if m.Unit != "µs" || m.A == nil || m.B == nil || c.Pairs < 2 {
 			continue
@@ -113,21 +113,21 @@ func (c comparison) chart() *document.Chart {
 			}
 			return s
 		}
-		return &document.Chart{
+		return &document.Part{Title: "Pair by pair", Chart: &document.Chart{
 			Summary: fmt.Sprintf("%s of each run: the median is %s µs for %s and %s µs for %s.",
 				m.Name, format.Optional(m.A, format.Number), c.A.Name, format.Optional(m.B, format.Number), c.B.Name),
 			X:      document.Axis{Label: "pair"},
 			Y:      document.Axis{Label: m.Name + ", µs"},
 			Series: []document.Series{dots(c.A.Name, m.ARuns), dots(c.B.Name, m.BRuns)},
-		}
+		}}
 	}
 	return nil
 }
 
-func (c comparison) differencePart() document.Part {
-	p := document.Part{Title: "What else differs"}
+func (c comparison) differencePart() *document.Part {
+	p := &document.Part{Title: "Differences"}
 	if len(c.Differences) == 0 {
-		p.Text = []string{"Nothing that is known: settings, load, versions and machine are the same."}
+		p.Text = []string{"None known: settings, load, versions and machine are the same."}
 		return p
 	}
 	p.Table = &document.Table{Columns: []string{c.A.Name, c.B.Name}}
@@ -137,10 +137,10 @@ func (c comparison) differencePart() document.Part {
 	return p
 }
 
-func gatePart(gates []compare.GateResult) document.Part {
-	t := document.Table{Columns: []string{"outcome", "evidence"}}
+func gatePart(gates []compare.GateResult) *document.Part {
+	t := &document.Table{Columns: []string{"outcome", "evidence"}}
 	for _, g := range gates {
 		t.Rows = append(t.Rows, document.Row{Name: g.Gate, Cells: []string{string(g.Outcome), g.Evidence}})
 	}
-	return document.Part{Title: "Gates", Table: &t}
+	return tablePart("Gates", t)
 }

@@ -12,8 +12,8 @@ import (
 	"sagabench/internal/document"
 )
 
-// onHostsOf is a search for the highest rate of so many app hosts, known to ±3%.
-func onHostsOf(t *testing.T, hosts int, rate float64) result.Result {
+// searchWithHosts is a search with a number of app hosts, known to ±3%.
+func searchWithHosts(t *testing.T, hosts int, rate float64) result.Result {
 	t.Helper()
 	s := capacityRun(t)
 	s.Run.ID, s.Run.AppHosts, s.Run.SharedHost = fmt.Sprintf("of-%d", hosts), hosts, false
@@ -25,51 +25,51 @@ func onHostsOf(t *testing.T, hosts int, rate float64) result.Result {
 	return result.Result{Dir: s.Run.ID, Capacity: &s}
 }
 
-func besideText(t *testing.T, results ...result.Result) string {
+func sideBySideText(t *testing.T, results ...result.Result) string {
 	t.Helper()
 	var out bytes.Buffer
 	require.NoError(t, document.Text(&out, SideBySide(results...)))
-	return out.String()
+	return unwrapped(out.String())
 }
 
-func TestSideBySide_SaysWhatAnotherAppHostAdds(t *testing.T) {
+func TestSideBySide_ShowsWhatEachAppHostAdds(t *testing.T) {
 	t.Parallel()
-	one, two, three := onHostsOf(t, 1, 10_000), onHostsOf(t, 2, 18_000), onHostsOf(t, 3, 20_000)
-	lower := onHostsOf(t, 3, 19_000)
-	got := besideText(t, three, one, lower, two)
+	one, two, three := searchWithHosts(t, 1, 10_000), searchWithHosts(t, 2, 18_000), searchWithHosts(t, 3, 20_000)
+	lower := searchWithHosts(t, 3, 19_000)
+	got := sideBySideText(t, three, one, lower, two)
 	require.Contains(t, got, "Throughput over app hosts")
 	require.Regexp(t, `\n  1 +10,000 .* –\n`, got)
 	require.Regexp(t, `\n  2 +18,000 .* 8,000 \(7,382 to 8,618\)\n`, got) // √(540²+300²) either way
 	require.Regexp(t, `\n  3 +20,000 .* 2,000 \(1,193 to 2,807\)\n`, got) // √(600²+540²)
-	require.Contains(t, got, "From 2 to 3 app hosts: each added 2,000 (1,193 to 2,807) sagas/s, 20.0% of what one carries alone. With 3 the limit is store CPU. Expect no more of the next.")
-	require.NotContains(t, got, "They shared a machine")
+	require.Contains(t, got, "From 2 to 3 app hosts each added 2,000 (1,193 to 2,807) sagas/s, 20.0% of the rate per host with 1. With 3 the limit is store CPU. Expect no more from the next one.")
+	require.NotContains(t, got, "The app hosts shared a machine")
 
-	five := onHostsOf(t, 5, 19_000)
+	five := searchWithHosts(t, 5, 19_000)
 	five.Capacity.Run.SharedHost, five.Capacity.Capacity.HighPerS = true, nil
-	got = besideText(t, two, five)
+	got = sideBySideText(t, two, five)
 	require.Regexp(t, `\n  5 +19,000 .* 333\n`, got)
-	require.Contains(t, got, "each added 333 sagas/s, 3.70% of what each of the first 2 carries.")
-	require.Contains(t, got, "They shared a machine")
-	require.Contains(t, besideText(t, one, onHostsOf(t, 2, 9000)), "From 1 to 2 app hosts: no more sagas/s. With 2 the limit is store CPU.")
+	require.Contains(t, got, "each added 333 sagas/s, 3.70% of the rate per host with 2.")
+	require.Contains(t, got, "The app hosts shared a machine")
+	require.Contains(t, sideBySideText(t, one, searchWithHosts(t, 2, 9000)), "From 1 to 2 app hosts: no more sagas/s. With 2 the limit is store CPU.")
 }
 
-// Hosts are one line of machines with the same work, or none.
-func TestSideBySide_DrawsNoLineThroughUnlikeSystems(t *testing.T) {
+// Only results of one system show how throughput grows with its hosts.
+func TestSideBySide_DoesNotMixSystems(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*result.Result){
 		"store":      func(r *result.Result) { r.Capacity.Run.Store.Driver = "mysql" },
 		"durability": func(r *result.Result) { r.Capacity.Run.Store.Durability = "D0" },
 		"saga":       func(r *result.Result) { r.Capacity.Run.Scenario.Steps = 7 },
 		"promise":    func(r *result.Result) { r.Capacity.Capacity.SLO.Errors = 0.5 },
-		"no edge":    func(r *result.Result) { r.Capacity.Capacity.RatePerS = nil },
+		"no rate":    func(r *result.Result) { r.Capacity.Capacity.RatePerS = nil },
 		"a run": func(r *result.Result) {
 			s := resulttest.ClosedRun()
 			s.Run.Store, s.Run.AppHosts = r.Capacity.Run.Store, 2
 			*r = result.Result{Run: &s}
 		},
 	} {
-		other := onHostsOf(t, 2, 18_000)
+		other := searchWithHosts(t, 2, 18_000)
 		change(&other)
-		require.NotContains(t, besideText(t, onHostsOf(t, 1, 10_000), other), "Throughput over app hosts", name)
+		require.NotContains(t, sideBySideText(t, searchWithHosts(t, 1, 10_000), other), "Throughput over app hosts", name)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"sagabench/bench/internal/result"
@@ -15,50 +16,46 @@ import (
 // search renders the parts of a search for the capacity.
 type search struct{ result.Capacity }
 
-// capacityDocument is the result as it is shown.
 func capacityDocument(s result.CapacitySummary, dir string) document.Document {
 	c := search{s.Capacity}
-	d := document.Document{
+	var method facts
+	method.add("service level", c.SLO.String())
+	method.add("measurements", fmt.Sprintf("%d with a rate, %d with a number in flight, in %s s", len(c.Steps), len(c.Scaling), format.Number(s.Run.DurationS)))
+	method.add("saga", s.Run.Scenario.String())
+	var latency, cost *document.Part
+	if step := (result.Result{Capacity: &s}).MainStep(); step != nil {
+		at := " at " + format.Optional(step.Load.OfferedPerS, format.Number) + "/s"
+		latency = latencyPart("Latency"+at+", ms", step.Measurement)
+		cost = factsPart("Cost per saga"+at, costFacts(step.CostPerSaga))
+	}
+	return document.Document{
 		Title:    s.Run.ID,
 		Verdict:  s.Validity.Verdict(),
 		Headline: c.headline(s.Run.Store),
-		Lead:     append(c.lead(), outcome(s.Check)),
+		Lead:     append(c.lead(), auditResult(s.Check)),
 		Command:  s.Run.Command,
+		Parts: present(
+			latency,
+			detail(c.latencyPart()),
+			c.limitPart(),
+			detail(c.scalingPart()),
+			cost,
+			detail(c.costPart()),
+			detail(c.resourcesPart()),
+			detail(c.predictedPart()),
+			factsPart("Check", checkFacts(s.Check)),
+			warningsPart(s.Validity),
+			detail(factsPart("Search", method)),
+			detail(factsPart("Environment", environmentFacts(s.Run, s.Environment))),
+			detail(factsPart("Run", runFacts(s.Run, dir)))),
 	}
-	add := func(p *document.Part) {
-		if p != nil {
-			d.Parts = append(d.Parts, *p)
-		}
-	}
-	add(c.latencyPart())
-	add(c.limitPart())
-	add(c.scalingPart())
-	add(c.costPart())
-	add(c.resourcesPart())
-	add(c.predictedPart())
-	d.Parts = append(d.Parts, document.Part{Title: "Check", Facts: checkFacts(s.Check)})
-	add(warningsPart(s.Validity))
-	var how facts
-	how.add("service level", c.SLO.String())
-	how.add("measured", fmt.Sprintf("%s with a rate, %s with a number in flight, in %s s",
-		format.Plural(int64(len(c.Steps)), "time"), format.Plural(int64(len(c.Scaling)), "time"), format.Number(s.Run.DurationS)))
-	how.add("saga", s.Run.Scenario.String())
-	d.Parts = append(d.Parts,
-		document.Part{Title: "Search", Facts: how},
-		document.Part{Title: "Environment", Facts: environmentFacts(s.Run, s.Environment)},
-		document.Part{Title: "Run", Facts: runFacts(s.Run, dir)})
-	return d
 }
 
 func (c search) headline(s result.Store) string {
-	where := "on " + cmp.Or(s.Driver, "an unknown store")
-	if d := durability(s); d != "" {
-		where += " (" + d + ")"
-	}
 	if c.RatePerS == nil {
-		return fmt.Sprintf("no rate that was tried %s keeps %s", where, c.SLO.LatencyLimits())
+		return fmt.Sprintf("no tried rate %s meets %s", onStore(s), c.SLO.LatencyLimits())
 	}
-	line := fmt.Sprintf("%s sagas/s %s at %s", format.Number(*c.RatePerS), where, c.SLO.LatencyLimits())
+	line := fmt.Sprintf("%s sagas/s %s at %s", format.Number(*c.RatePerS), onStore(s), c.SLO.LatencyLimits())
 	if c.HighPerS == nil {
 		line = "at least " + line
 	}
@@ -68,22 +65,22 @@ func (c search) headline(s result.Store) string {
 	return line
 }
 
-// lead says how well the rate is known.
+// lead states the interval of the rate.
 func (c search) lead() []string {
-	switch {
-	case c.RatePerS == nil && c.HighPerS != nil:
-		return []string{fmt.Sprintf("The service level was not kept at %s sagas/s, nor above.", format.Number(*c.HighPerS))}
+	switch low, high := c.LowPerS, c.HighPerS; {
+	case c.RatePerS == nil && high != nil:
+		return []string{fmt.Sprintf("The service level was violated at %s sagas/s and above.", format.Number(*high))}
 	case c.RatePerS == nil:
 		return nil
-	case c.HighPerS != nil && c.LowPerS != nil:
-		return []string{fmt.Sprintf("With 95%% confidence the highest rate that keeps it is from %s to %s sagas/s.", format.Number(*c.LowPerS), format.Number(*c.HighPerS))}
-	case c.HighPerS == nil:
-		return []string{"It was kept at the highest rate that was tried."}
+	case high == nil:
+		return []string{"The service level was met at the highest tried rate."}
+	case low != nil:
+		return []string{fmt.Sprintf("The 95%% confidence interval is %s to %s sagas/s.", format.Number(*low), format.Number(*high))}
 	}
 	return nil
 }
 
-// latencyPart is latency over the offered rate, all measurements of it.
+// latencyPart is latency over the offered rate, with all steps.
 func (c search) latencyPart() *document.Part {
 	steps := c.ByRate()
 	if len(steps) == 0 {
@@ -104,16 +101,9 @@ func (c search) latencyPart() *document.Part {
 	series("p50", func(m result.Step) *float64 { return m.LatencyMS.P50 })
 	table := document.Table{Corner: "offered, sagas/s", Columns: []string{"achieved", "p50"}}
 	for _, g := range c.SLO.Latencies {
-		for _, judged := range []struct {
-			name string
-			is   func(*bool) bool
-		}{
-			{"broken", func(k *bool) bool { return k != nil && !*k }},
-			{"kept", func(k *bool) bool { return k != nil && *k }},
-			{"not judged", func(k *bool) bool { return k == nil }},
-		} {
-			series(g.Name()+", "+judged.name, func(m result.Step) *float64 {
-				if !judged.is(m.MeetsSLO) {
+		for _, outcome := range []string{"violated", "met", "unknown"} {
+			series(g.Name()+", "+outcome, func(m result.Step) *float64 {
+				if sloOutcome(m) != outcome {
 					return nil
 				}
 				return m.LatencyMS.At(g.Percentile)
@@ -129,7 +119,7 @@ func (c search) latencyPart() *document.Part {
 	if c.RatePerS != nil {
 		chart.Marks = append(chart.Marks, document.Mark{Label: format.Number(*c.RatePerS) + "/s", X: c.RatePerS})
 	}
-	table.Columns = append(table.Columns, "errors", "")
+	table.Columns = append(table.Columns, "errors", "service level")
 	for _, m := range steps {
 		r := document.Row{Name: format.Number(*m.Load.OfferedPerS), Cells: []string{format.Number(m.Load.AchievedPerS), format.Optional(m.LatencyMS.P50, format.Number)}}
 		for _, g := range c.SLO.Latencies {
@@ -143,23 +133,33 @@ func (c search) latencyPart() *document.Part {
 	return &document.Part{Title: "Latency over the rate", Chart: &chart, Table: &table}
 }
 
-// outcome says what became of the service level.
+// sloOutcome says whether a step met the service level.
+func sloOutcome(m result.Step) string {
+	switch {
+	case m.MeetsSLO == nil:
+		return "unknown"
+	case *m.MeetsSLO:
+		return "met"
+	}
+	return "violated"
+}
+
+// stepOutcome is the same with the reason.
 func stepOutcome(m result.Step) string {
 	switch {
 	case !m.Validity.Valid:
-		kind, _, _ := strings.Cut(m.Why, ":") // its numbers would be most of the table
+		kind, _, _ := strings.Cut(m.Why, ":") // the whole reason is too long for a table
 		return "not valid, " + cmp.Or(kind, "incomplete")
 	case m.MeetsSLO == nil:
 		return format.Unknown
 	case *m.MeetsSLO:
-		return "kept"
-	default:
-		return cmp.Or(m.Why, "broken")
+		return "met"
 	}
+	return cmp.Or(m.Why, "violated")
 }
 
-// logarithmic makes the scale of y such that the typical value is seen beside the
-// highest.
+// logarithmic gives y a logarithmic scale if the highest value is far above the typical
+// one.
 func logarithmic(c *document.Chart, typical float64) {
 	low, high := math.Inf(1), 0.0
 	for _, s := range c.Series {
@@ -176,18 +176,10 @@ func (c search) limitPart() *document.Part {
 	if c.Limit.Resource == "" && c.Limit.Evidence == "" {
 		return nil
 	}
-	var f facts
-	f.add("resource", cmp.Or(c.Limit.Resource, "not known"))
-	if c.Limit.Share != nil {
-		f.add("used at the edge", format.Percent(*c.Limit.Share))
-	}
-	if c.Limit.Evidence != "" {
-		f.add("evidence", c.Limit.Evidence)
-	}
-	return &document.Part{Title: "What limits it", Facts: f}
+	return factsPart("Limit", facts{{Name: cmp.Or(c.Limit.Resource, "unknown"), Value: c.Limit.Evidence}})
 }
 
-// scalingPart is throughput over in flight, with the law that was fitted to it. It is nil
+// scalingPart is throughput over the number in flight, with the fitted law. It returns nil
 // without a measurement.
 func (c search) scalingPart() *document.Part {
 	if len(c.Scaling) == 0 {
@@ -220,16 +212,20 @@ func (c search) scalingPart() *document.Part {
 	}
 	part := &document.Part{Title: "Throughput over in flight", Chart: &chart, Table: &table}
 	if c.Fit == nil {
-		part.Text = append(part.Text, "No law was fitted: "+cmp.Or(strings.TrimPrefix(c.NoFit, usl.ErrNoFit.Error()+": "), "nobody asked for it")+".")
+		part.Text = append(part.Text, "No scaling law was fitted: "+cmp.Or(strings.TrimPrefix(c.NoFit, usl.ErrNoFit.Error()+": "), "no fit was requested")+".")
 		return part
 	}
-	chart.Series = append(chart.Series, lawSeries(*c.Fit))
+	curve := document.Series{Name: "fitted"}
+	for _, at := range c.Fit.Curve {
+		curve.Points = append(curve.Points, document.Point{X: at.N, Y: at.X.Value})
+	}
+	chart.Series = append(chart.Series, curve)
 	var f facts
 	f.add("law", "X(n) = λn / (1 + σ(n-1) + κn(n-1)), the Universal Scalability Law")
 	for _, p := range []struct {
 		name, unit string
 		usl.Estimate
-	}{{"λ, one alone", "/s", c.Fit.Lambda}, {"σ, contention", "", c.Fit.Sigma}, {"κ, coherence", "", c.Fit.Kappa}} {
+	}{{"λ, with one in flight", "/s", c.Fit.Lambda}, {"σ, contention", "", c.Fit.Sigma}, {"κ, coherence", "", c.Fit.Kappa}} {
 		f.add(p.name, fmt.Sprintf("%s%s (95%%: %s to %s)", format.Number(p.Value), p.unit, format.Number(p.Low), format.Number(p.High)))
 	}
 	f.add("R²", fmt.Sprintf("%.3f", c.Fit.R2))
@@ -240,32 +236,73 @@ func (c search) scalingPart() *document.Part {
 	return part
 }
 
-// lawSeries is the law over the measured range, and not beyond it.
-func lawSeries(fit usl.Fit) document.Series {
-	s := document.Series{Name: "fitted"}
-	const steps = 60
-	for i := range steps + 1 {
-		n := fit.From * math.Pow(fit.To/fit.From, float64(i)/steps)
-		n = min(max(n, fit.From), fit.To)
-		if at, known := fit.At(n); known && at.Value > 0 {
-			s.Points = append(s.Points, document.Point{X: n, Y: at.Value})
-		}
-	}
-	return s
-}
-
-// predictedPart is how good the arithmetic of a plan is, by these measurements.
+// predictedPart compares what a plan would predict for one rate with what was measured at
+// it.
 func (c search) predictedPart() *document.Part {
 	if len(c.Predicted) == 0 {
 		return nil
 	}
-	table := document.Table{Columns: []string{"expected", "measured", "unit"}}
+	table := document.Table{Columns: []string{"predicted", "measured", "unit"}}
 	for _, p := range c.Predicted {
 		table.Rows = append(table.Rows, document.Row{Name: p.What, Cells: []string{format.Number(p.Expected), format.Number(p.Measured), p.Unit}})
 	}
 	return &document.Part{
-		Title: "A rate in the middle of the range, predicted",
-		Text:  []string{fmt.Sprintf("What follows from the other measurements for %s/s, as a plan has it, and what was measured.", format.Number(*c.Validation.Load.OfferedPerS))},
+		Title: "Predicted and measured at " + format.Number(*c.Validation.Load.OfferedPerS) + "/s",
+		Text:  []string{"The other measurements predict these values, as bench plan does."},
 		Table: &table,
 	}
+}
+
+// sampleDistance is the least relative distance between the rates that the tables of
+// costs and resources show: near the capacity there are many that are nearly the same.
+const sampleDistance = 0.1
+
+// samples returns one valid step for some of the rates that the system could follow, the
+// highest included. A rate that was measured several times has its last step.
+func (c search) samples() (names []string, chosen []result.Step) {
+	for _, m := range slices.Backward(c.ByRate()) {
+		if m.Load.Overloaded() || !m.Validity.Valid {
+			continue
+		}
+		if n := len(chosen); n == 0 || *m.Load.OfferedPerS < *chosen[n-1].Load.OfferedPerS*(1-sampleDistance) {
+			chosen = append(chosen, m)
+		}
+	}
+	slices.Reverse(chosen)
+	for _, m := range chosen {
+		names = append(names, format.Number(*m.Load.OfferedPerS)+"/s")
+	}
+	return names, chosen
+}
+
+// costPart is the cost per saga over the rate: batches grow with it.
+func (c search) costPart() *document.Part {
+	names, chosen := c.samples()
+	var costs []result.Cost
+	for _, m := range chosen {
+		costs = append(costs, m.CostPerSaga)
+	}
+	chart := cpuChart(names, costs)
+	if chart == nil {
+		return nil
+	}
+	last := costs[len(costs)-1]
+	var summary []string
+	for _, f := range result.CPUFields {
+		if us := f.Of(last); us != nil {
+			summary = append(summary, f.Short+" "+format.Number(*us))
+		}
+	}
+	chart.Summary = fmt.Sprintf("CPU per saga in µs, by process, at some rates; at %s: %s.", names[len(names)-1], strings.Join(summary, ", "))
+	return &document.Part{Title: "Cost per saga over the rate", Chart: chart, Table: figureTable(names, costs, result.CostFields)}
+}
+
+// resourcesPart is the use of each resource over the rate.
+func (c search) resourcesPart() *document.Part {
+	names, chosen := c.samples()
+	var used []result.Resources
+	for _, m := range chosen {
+		used = append(used, m.Resources)
+	}
+	return tablePart("Resources over the rate", figureTable(names, used, result.ResourceFields))
 }

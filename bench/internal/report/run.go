@@ -1,0 +1,165 @@
+package report
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"sagabench/bench/internal/result"
+	"sagabench/internal/document"
+	"sagabench/internal/format"
+	"sagabench/store"
+)
+
+// Document lays out the result of a run, or of a search for the capacity.
+func Document(r result.Result) document.Document {
+	if r.Capacity != nil {
+		return capacityDocument(*r.Capacity, r.Dir)
+	}
+	return runDocument(*r.Run, r.Recording, r.Dir)
+}
+
+// WriteRun writes summary.json, latency.hgrm, report.html and report.md of a run into the
+// directory. Without latency.hlog it leaves out latency.hgrm and the percentile curve.
+func WriteRun(dir string, s result.Summary) error {
+	rec, err := result.Write(dir, s)
+	if err != nil {
+		return err
+	}
+	return WritePages(dir, runDocument(s, rec, ""))
+}
+
+// WritePages writes report.html and report.md into the directory.
+func WritePages(dir string, d document.Document) error {
+	return errors.Join(
+		result.WriteFile(dir, result.FilePage, func(w io.Writer) error { return document.HTML(w, d) }),
+		result.WriteFile(dir, result.FileMarkdown, func(w io.Writer) error { return document.Markdown(w, d) }))
+}
+
+// runDocument lays out a run. Without rec it has no percentile curve.
+func runDocument(s result.Summary, rec result.Recording, dir string) document.Document {
+	cost := factsPart("Cost per saga", costFacts(s.CostPerSaga))
+	cost.Chart = cpuChart([]string{cmp.Or(s.Run.Store.Driver, "this run")}, []result.Cost{s.CostPerSaga})
+	if cost.Chart != nil {
+		cost.Chart.Summary = "CPU per saga in µs, by process."
+	}
+	return document.Document{
+		Title:    s.Run.ID,
+		Verdict:  s.Validity.Verdict(),
+		Headline: headline(s),
+		Lead:     []string{auditResult(s.Check)},
+		Command:  s.Run.Command,
+		Parts: present(
+			latencyPart("Latency, ms", s.Measurement),
+			detail(percentilePart(rec)),
+			cost,
+			factsPart("Check", checkFacts(s.Check)),
+			warningsPart(s.Validity),
+			detail(timelinePart(s, rec)),
+			detail(factsPart("Load", loadFacts(s))),
+			detail(factsPart("Environment", environmentFacts(s.Run, s.Environment))),
+			detail(factsPart("Run", runFacts(s.Run, dir)))),
+	}
+}
+
+// present returns the parts that are not nil.
+func present(parts ...*document.Part) (list []document.Part) {
+	for _, p := range parts {
+		if p != nil {
+			list = append(list, *p)
+		}
+	}
+	return list
+}
+
+// detail marks a part, which may be nil, as one that the terminal shows with --verbose
+// only.
+func detail(p *document.Part) *document.Part {
+	if p != nil {
+		p.Detail = true
+	}
+	return p
+}
+
+func warningsPart(v result.Validity) *document.Part {
+	if len(v.Warnings) == 0 {
+		return nil
+	}
+	return &document.Part{Title: "Warnings", List: v.Warnings}
+}
+
+// headline is the result in one line.
+func headline(s result.Summary) string {
+	var line strings.Builder
+	fmt.Fprintf(&line, "%s sagas/s %s", format.Number(s.Load.AchievedPerS), onStore(s.Run.Store))
+	switch p99 := s.LatencyMS.P99; {
+	case s.Load.Overloaded():
+		line.WriteString(", overloaded")
+	case p99 != nil:
+		fmt.Fprintf(&line, ", p99 %s ms", format.Number(*p99))
+	case s.LatencyMS.Max != nil:
+		fmt.Fprintf(&line, ", slowest %s ms", format.Number(*s.LatencyMS.Max))
+	}
+	if s.Load.OfferedPerS != nil {
+		fmt.Fprintf(&line, ", %s/s offered", format.Number(*s.Load.OfferedPerS))
+	} else {
+		fmt.Fprintf(&line, ", %d in flight", s.Load.InFlight)
+	}
+	return line.String()
+}
+
+// onStore names the store and what its durability class means: "on redis (D2: …)".
+func onStore(s result.Store) string {
+	name := "on " + cmp.Or(s.Driver, "an unknown store")
+	for d := store.D0; d <= store.D4; d++ {
+		if d.String() == s.Durability {
+			return fmt.Sprintf("%s (%s: %s)", name, d, store.Settings{Durability: d, Values: s.Settings}.Meaning())
+		}
+	}
+	if s.Durability != "" {
+		name += " (" + s.Durability + ")"
+	}
+	return name
+}
+
+// auditResult is what the audit found, in one sentence.
+func auditResult(c result.Check) string {
+	acknowledged := format.Plural(c.Acknowledged, "saga") + " acknowledged, warm-up included"
+	if c.Lost == nil {
+		return acknowledged + "; the store was not audited"
+	}
+	var bad []string
+	for _, finding := range c.Violations() {
+		bad = append(bad, fmt.Sprintf("%s %s", format.Count(*finding.N), finding.Name))
+	}
+	switch {
+	case len(bad) > 0:
+		return acknowledged + "; " + strings.ToUpper(strings.Join(bad, ", "))
+	case c.Expired > 0:
+		return fmt.Sprintf("%s; none lost of the %s within the store's retention", acknowledged, format.Count(c.Acknowledged-c.Expired))
+	}
+	return acknowledged + "; none lost"
+}
+
+// latencyPart has the latency from the due time, if the load was at a fixed rate, and from
+// the send.
+func latencyPart(title string, m result.Measurement) *document.Part {
+	var t document.Table
+	for _, p := range result.LatencyFields {
+		t.Columns = append(t.Columns, p.Label)
+	}
+	add := func(name string, l result.Latency) {
+		r := document.Row{Name: name}
+		for _, p := range result.LatencyFields {
+			r.Cells = append(r.Cells, format.Optional(p.Of(l), format.Number))
+		}
+		t.Rows = append(t.Rows, r)
+	}
+	if m.Load.Mode == result.Open {
+		add("from the due time", m.LatencyMS)
+	}
+	add("from the send", m.ServiceMS)
+	return &document.Part{Title: title, Table: &t}
+}
