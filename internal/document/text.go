@@ -85,7 +85,7 @@ func writePart(line func(string, ...any), words func(first, text string), p Part
 	texts := p.texts(rows)
 	// A short title directly above a table goes into its corner.
 	corner := ""
-	if table != nil && table.Corner == "" && len(texts)+len(p.Facts)+len(p.List) == 0 && utf8.RuneCountInString(p.Title) < nameWidth {
+	if table != nil && table.Corner == "" && len(texts)+len(p.Facts)+len(p.List) == 0 && utf8.RuneCountInString(p.Title) <= nameWidth {
 		corner = p.Title
 	} else if p.Title != "" {
 		line("%s", p.Title)

@@ -29,7 +29,7 @@ func sideBySideText(t *testing.T, results ...result.Result) string {
 	t.Helper()
 	var out bytes.Buffer
 	require.NoError(t, document.Text(&out, SideBySide(results...)))
-	return unwrapped(out.String())
+	return out.String()
 }
 
 func TestSideBySide_ShowsWhatEachAppHostAdds(t *testing.T) {
@@ -41,16 +41,16 @@ func TestSideBySide_ShowsWhatEachAppHostAdds(t *testing.T) {
 	require.Regexp(t, `\n  1 +10,000 .* –\n`, got)
 	require.Regexp(t, `\n  2 +18,000 .* 8,000 \(7,382 to 8,618\)\n`, got) // √(540²+300²) either way
 	require.Regexp(t, `\n  3 +20,000 .* 2,000 \(1,193 to 2,807\)\n`, got) // √(600²+540²)
-	require.Contains(t, got, "From 2 to 3 app hosts each added 2,000 (1,193 to 2,807) sagas/s, 20.0% of the rate per host with 1. With 3 the limit is store CPU. Expect no more from the next one.")
+	require.Contains(t, unwrapped(got), "From 2 to 3 app hosts each added 2,000 (1,193 to 2,807) sagas/s, 20.0% of the rate per host with 1. With 3 the limit is store CPU. Expect no more from the next one.")
 	require.NotContains(t, got, "The app hosts shared a machine")
 
 	five := searchWithHosts(t, 5, 19_000)
 	five.Capacity.Run.SharedHost, five.Capacity.Capacity.HighPerS = true, nil
 	got = sideBySideText(t, two, five)
 	require.Regexp(t, `\n  5 +19,000 .* 333\n`, got)
-	require.Contains(t, got, "each added 333 sagas/s, 3.70% of the rate per host with 2.")
-	require.Contains(t, got, "The app hosts shared a machine")
-	require.Contains(t, sideBySideText(t, one, searchWithHosts(t, 2, 9000)), "From 1 to 2 app hosts: no more sagas/s. With 2 the limit is store CPU.")
+	require.Contains(t, unwrapped(got), "each added 333 sagas/s, 3.70% of the rate per host with 2.")
+	require.Contains(t, unwrapped(got), "The app hosts shared a machine")
+	require.Contains(t, unwrapped(sideBySideText(t, one, searchWithHosts(t, 2, 9000))), "From 1 to 2 app hosts: no more sagas/s. With 2 the limit is store CPU.")
 }
 
 // Only results of one system show how throughput grows with its hosts.

@@ -24,9 +24,9 @@ func capacityDocument(s result.CapacitySummary, dir string) document.Document {
 	method.add("saga", s.Run.Scenario.String())
 	var latency, cost *document.Part
 	if step := (result.Result{Capacity: &s}).MainStep(); step != nil {
-		at := " at " + format.Optional(step.Load.OfferedPerS, format.Number) + "/s"
-		latency = latencyPart("Latency"+at+", ms", step.Measurement)
-		cost = factsPart("Cost per saga"+at, costFacts(step.CostPerSaga))
+		rate := format.Optional(step.Load.OfferedPerS, format.Number) + "/s"
+		latency = latencyPart("Latency, ms, "+rate, step.Measurement)
+		cost = factsPart("Cost per saga at "+rate, costFacts(step.CostPerSaga))
 	}
 	return document.Document{
 		Title:    s.Run.ID,
