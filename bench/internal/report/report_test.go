@@ -103,9 +103,9 @@ func TestAuditResult_CountsOnlyWhatWasAudited(t *testing.T) {
 	t.Parallel()
 	none := resulttest.Ptr(int64(0))
 	for want, c := range map[string]result.Check{
-		"9 sagas acknowledged, warm-up included; none lost":                                           {Acknowledged: 9, Lost: none},
+		"9 sagas acknowledged, warm-up included; none lost":                                       {Acknowledged: 9, Lost: none},
 		"9 sagas acknowledged, warm-up included; none lost of the 2 within the store's retention": {Acknowledged: 9, Lost: none, Expired: 7},
-		"9 sagas acknowledged, warm-up included; 1 LOST":                                              {Acknowledged: 9, Lost: resulttest.Ptr(int64(1)), Expired: 7},
+		"9 sagas acknowledged, warm-up included; 1 LOST":                                          {Acknowledged: 9, Lost: resulttest.Ptr(int64(1)), Expired: 7},
 	} {
 		require.Equal(t, want, auditResult(c))
 	}
