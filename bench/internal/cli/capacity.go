@@ -94,7 +94,7 @@ func (a *app) capacity(ctx context.Context, on setup, cfg capacity.Config) error
 	}
 	defer stopMetrics()
 	progress := a.newProgress(&on.cfg)
-	if progress.bars == nil { // each measurement has its line
+	if !progress.terminal { // each measurement has its line
 		on.cfg.Load.Progress = nil
 	}
 	cfg.Load, cfg.Batches, cfg.Status = on.cfg.Load, on.flushers, on.cfg.Status
@@ -103,7 +103,7 @@ func (a *app) capacity(ctx context.Context, on setup, cfg capacity.Config) error
 	if err == nil {
 		summary, err = capacity.Run(ctx, cfg, measured)
 	}
-	progress.done()
+	progress.endBar()
 	if err != nil {
 		_ = os.Remove(resultsDir) // if it is empty: nothing was written
 		if ctx.Err() != nil {

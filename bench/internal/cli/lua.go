@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,7 +79,7 @@ func (a *app) lua(ctx context.Context, cfg microbench.Config, url, against strin
 	progress := &luaProgress{display: a.newDisplay()}
 	cfg.Progress = progress.show
 	summary, err := microbench.Run(ctx, cfg)
-	progress.done()
+	progress.endBar()
 	if err != nil {
 		return err
 	}
@@ -93,32 +92,22 @@ type luaProgress struct {
 	display
 	doing string    // printed last
 	said  time.Time // when the last line was printed
-
-	mu  sync.Mutex // a goroutine of the bar's own reads now
-	now string
 }
 
 func (p *luaProgress) show(now microbench.Progress) {
 	if now.Round == 0 {
 		if now.Doing != p.doing {
 			p.doing = now.Doing
+			p.endBar()
 			fmt.Fprintln(p.out, now.Doing)
 		}
 		return
 	}
 	text := fmt.Sprintf("round %d, %2d%%: %s", now.Round, 100*now.Done/now.Of, now.Doing)
-	if p.bars != nil {
-		p.mu.Lock()
-		p.now = text
-		p.mu.Unlock()
-		p.showBar(now.Elapsed, now.Planned, func() string { return "measuring" }, func() string {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			return p.now
-		})
-		return
-	}
-	if time.Since(p.said) >= lineEvery {
+	switch {
+	case p.terminal:
+		p.showBar(now.Elapsed, now.Planned, "measuring", text)
+	case time.Since(p.said) >= lineEvery:
 		p.said = time.Now()
 		fmt.Fprintf(p.out, "measuring  %3.0f/%.0f s %s\n", now.Elapsed.Seconds(), now.Planned.Seconds(), text)
 	}

@@ -171,6 +171,5 @@ func TestLuaProgress_PrintsALineNowAndThen(t *testing.T) {
 	for i := range 100 {
 		p.show(microbench.Progress{Round: 1, Done: i, Of: 100, Doing: "save", Planned: time.Minute})
 	}
-	p.done()
 	require.Equal(t, "preloading\nmeasuring    0/60 s round 1,  0%: save\n", out.String())
 }

@@ -9,88 +9,67 @@ import (
 	"time"
 
 	"github.com/mattn/go-isatty"
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 
 	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/session"
 )
 
-// lineEvery is how often a run says how it stands where nobody watches a
-// terminal.
+// lineEvery is the time between lines where nobody watches a terminal.
 const lineEvery = 5 * time.Second
 
-// display shows how something stands: by a bar on a terminal, by lines elsewhere.
+// display shows the state of a measurement: on a terminal in one line that is rewritten,
+// elsewhere in lines.
 type display struct {
-	out  io.Writer
-	bars *mpb.Progress // nil: not a terminal
-	bar  *mpb.Bar
+	out      io.Writer
+	terminal bool
+	shown    bool // the line
 }
 
 func (a *app) newDisplay() display {
-	d := display{out: a.stderr}
-	if f, ok := a.stderr.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
-		d.bars = mpb.New(mpb.WithOutput(a.stderr), mpb.WithWidth(40), mpb.WithAutoRefresh())
-	}
-	return d
+	f, ok := a.stderr.(*os.File)
+	return display{out: a.stderr, terminal: ok && isatty.IsTerminal(f.Fd())}
 }
 
-// showBar is for a terminal. What stands before and after the bar is asked for by a
-// goroutine of the bar's own.
-func (d *display) showBar(elapsed, planned time.Duration, before, after func() string) {
-	if d.bar == nil {
-		d.bar = d.bars.AddBar(planned.Milliseconds(),
-			mpb.BarRemoveOnComplete(),
-			mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return before() })),
-			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return after() })))
-	}
-	d.bar.SetCurrent(min(elapsed, planned).Milliseconds())
+// showBar rewrites the line of a terminal: a bar between two texts.
+func (d *display) showBar(elapsed, planned time.Duration, before, after string) {
+	const width = 20
+	full := int(width * min(elapsed, planned) / max(planned, 1))
+	const noWrap, wrap, clear = "\x1b[?7l", "\x1b[?7h", "\x1b[K" // what is too long for the terminal is cut off
+	fmt.Fprint(d.out, "\r", noWrap, before, " [", strings.Repeat("=", full), strings.Repeat("-", width-full), "] ", after, clear, wrap)
+	d.shown = true
 }
 
+// endBar removes the line.
 func (d *display) endBar() {
-	if d.bar != nil {
-		d.bar.Abort(true)
-		d.bar.Wait()
-		d.bar = nil
+	if d.shown {
+		fmt.Fprint(d.out, "\r\x1b[K")
+		d.shown = false
 	}
 }
 
-func (d *display) done() {
-	d.endBar()
-	if d.bars != nil {
-		d.bars.Wait()
-	}
-}
-
-// progress shows how a run stands.
+// progress shows the state of a run.
 type progress struct {
 	display
 	said time.Duration
-
-	mu   sync.Mutex // the bar is drawn by a goroutine of its own
 	last load.Progress
+
+	mu   sync.Mutex    // the sampler has a goroutine of its own
 	busy result.Sample // of the measured part; empty until there is one
 }
 
-func (p *progress) current() (load.Progress, result.Sample) {
+// sampled takes what the app and the store did in the last second.
+func (p *progress) sampled(s result.Sample) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.last, p.busy
-}
-
-// moment takes what the app and the store did in the last second.
-func (p *progress) moment(m result.Sample) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.busy = m
+	p.busy = s
 }
 
 func (a *app) newProgress(cfg *session.Config) *progress {
 	p := &progress{display: a.newDisplay()}
 	cfg.Status = p.status
 	cfg.Load.Progress = p.show
-	cfg.Watch = p.moment
+	cfg.Watch = p.sampled
 	return p
 }
 
@@ -100,27 +79,24 @@ func (p *progress) status(doing string) {
 }
 
 func (p *progress) show(now load.Progress) {
-	before, _ := p.current()
-	if now.WarmingUp != before.WarmingUp || now.Elapsed < before.Elapsed {
+	if now.WarmingUp != p.last.WarmingUp || now.Elapsed < p.last.Elapsed {
 		p.endBar()
 		p.said = 0
 	}
-	p.mu.Lock()
 	p.last = now
+	p.mu.Lock()
 	if now.WarmingUp {
 		p.busy = result.Sample{} // of the measurement before, if there was one
 	}
 	busy := p.busy
 	p.mu.Unlock()
-	if p.bars == nil {
-		if p.said == 0 || now.Elapsed-p.said >= lineEvery {
-			p.said = now.Elapsed
-			fmt.Fprintln(p.out, phase(now)+": "+state(now, busy))
-		}
-		return
+	switch {
+	case p.terminal:
+		p.showBar(now.Elapsed, now.Planned, phase(now), state(now, busy))
+	case p.said == 0 || now.Elapsed-p.said >= lineEvery:
+		p.said = now.Elapsed
+		fmt.Fprintln(p.out, phase(now)+": "+state(now, busy))
 	}
-	p.showBar(now.Elapsed, now.Planned,
-		func() string { now, _ := p.current(); return phase(now) }, func() string { return state(p.current()) })
 }
 
 func phase(p load.Progress) string {

@@ -176,7 +176,7 @@ func (a *app) measure(ctx context.Context, on setup) (result.Summary, error) {
 	defer stop()
 	progress := a.newProgress(&cfg)
 	summary, err := session.Run(ctx, cfg, on.servers)
-	progress.done()
+	progress.endBar()
 	if err != nil {
 		_ = os.Remove(resultsDir) // if it is empty: nothing was written
 		return summary, on.advise(err)
