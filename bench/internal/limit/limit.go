@@ -1,5 +1,5 @@
-// Package limit names the resource that keeps a rate from being higher. A run, and a
-// search for the highest rate, ask the same rule.
+// Package limit names the resource that keeps a rate from being higher, for a run and for
+// a search.
 package limit
 
 import (
@@ -30,7 +30,7 @@ const (
 
 	waitingShare    = 0.05 // of the time of a call to the store spent waiting for a connection, from which on connections are too few
 	fullServerShare = 0.98 // of the connections that the store's server allows: one may be reserved
-	lopsidedShare   = 0.10 // how much busier than the average the busiest core is, if something runs on one core only
+	oneCoreShare    = 0.10 // how much busier than the average the busiest core is, if something runs on one core only
 )
 
 // candidate is a resource that may be the limit. Its evidence has one %s, for the share.
@@ -47,8 +47,8 @@ func Find(r result.Resources, failed int64, machine Machine) result.Limit {
 	if r.StoreOneCore {
 		store = candidate{"store CPU", r.StoreCores, "the store keeps %s of the one core busy on which it runs commands"}
 	}
-	host := candidate{"CPU of the machine", r.HostBusy, "its cores are %s busy" + coresByProcess(r)}
-	one := candidate{"one core of the machine", busiestCore(r), "one of its cores is %s busy: something runs on one core only" + coresByProcess(r)}
+	host := candidate{"CPU of the machine", r.HostBusy, "its cores are %s busy" + CoresByProcess(r)}
+	one := candidate{"one core of the machine", busiestCore(r), "one of its cores is %s busy: something runs on one core only" + CoresByProcess(r)}
 	app := candidate{}
 	if !machine.Shared { // only the load generator runs on that machine
 		host.resource, host.evidence = "load generator", "the cores of its machine are %s busy"+loadCores(r)
@@ -148,7 +148,7 @@ func ServerConnections(r result.Resources, failed int64) *float64 {
 
 // busiestCore is nil if the other cores were nearly as busy.
 func busiestCore(r result.Resources) *float64 {
-	if r.BusiestCore != nil && r.HostBusy != nil && *r.BusiestCore-*r.HostBusy < lopsidedShare {
+	if r.BusiestCore != nil && r.HostBusy != nil && *r.BusiestCore-*r.HostBusy < oneCoreShare {
 		return nil
 	}
 	return r.BusiestCore
@@ -178,8 +178,9 @@ func loadCores(r result.Resources) string {
 	return fmt.Sprintf(" (by itself %.2f cores)", *r.LoadCores)
 }
 
-// coresByProcess says who used the cores of a machine.
-func coresByProcess(r result.Resources) string {
+// CoresByProcess lists the cores that load, app and store used: " (in cores: load 0.50,
+// app 0.75)". It returns "" if none is known.
+func CoresByProcess(r result.Resources) string {
 	var parts []string
 	for _, p := range []struct {
 		name  string

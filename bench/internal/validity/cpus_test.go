@@ -12,11 +12,11 @@ import (
 func TestJudge_SaysWhichCPUsAreShared(t *testing.T) {
 	t.Parallel()
 	for want, cpus := range map[string]CPUs{
-		"share a machine; the rate":                                             {},
-		"machine; the rate is relative":                                         {Load: []int{0, 1}},
-		"machine and its CPUs (0-1); the":                                       {Load: []int{0, 1}, App: []int{0, 1}, Store: []int{0, 1}},
-		"machine and CPUs (load and app 2,4-5, app and store 7); the":           {Load: []int{2, 4, 5}, App: []int{0, 2, 3, 4, 5, 7}, Store: []int{7, 8}},
-		"machine, each on CPUs of its own (load 0, app 1-3, store 5); the rate": {Load: []int{0}, App: []int{1, 2, 3}, Store: []int{5}},
+		"share a machine; quote":                                             {},
+		"machine; quote CPU per saga":                                        {Load: []int{0, 1}},
+		"machine and its CPUs (0-1); quote":                                  {Load: []int{0, 1}, App: []int{0, 1}, Store: []int{0, 1}},
+		"machine and CPUs (load and app 2,4-5, app and store 7); quote":      {Load: []int{2, 4, 5}, App: []int{0, 2, 3, 4, 5, 7}, Store: []int{7, 8}},
+		"machine, each on CPUs of its own (load 0, app 1-3, store 5); quote": {Load: []int{0}, App: []int{1, 2, 3}, Store: []int{5}},
 	} {
 		var s result.Summary
 		s.Run.SharedHost = true

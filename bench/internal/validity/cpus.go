@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// CPUs are the logical CPUs that the processes on the load generator's machine may
-// run on, in order. Empty: not known, or on another machine.
+// CPUs lists the logical CPUs that the processes on the load generator's machine may use,
+// in order. A list is empty if it is unknown, or if the process is on another machine.
 type CPUs struct{ Load, App, Store []int }
 
-// sharedCPUs says, of processes on one machine, which may take CPUs from each other.
+// sharedCPUs says which CPUs the processes on one machine share.
 func (j *judgement) sharedCPUs() string {
 	var overlaps, own []string
 	of := []struct {

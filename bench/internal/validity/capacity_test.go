@@ -37,7 +37,7 @@ func TestJudgeCapacity(t *testing.T) {
 	}
 	base := result.Validity{Valid: true, Warnings: []string{"shared host"}}
 	require.Equal(t, base, JudgeCapacity(base, good()))
-	require.Equal(t, base, JudgeCapacity(base, result.Capacity{}), "nothing was measured, which somebody else says")
+	require.Equal(t, base, JudgeCapacity(base, result.Capacity{}), "nothing was measured, which another warning says")
 
 	late := result.Validity{Warnings: []string{"late load generator: 500 of 10,000"}}
 	for name, c := range map[string]struct {
@@ -45,34 +45,34 @@ func TestJudgeCapacity(t *testing.T) {
 		valid bool
 		want  string // the first of the warnings that were not there
 	}{
-		"generator at the edge": {
+		"late generator above the rate": {
 			func(c *result.Capacity) {
 				c.Steps = append(c.Steps, c.Steps[0])
 				c.Steps[2].Validity, c.Steps[2].Why = late, late.Warnings[0]
 			}, true, "",
 		},
-		"generator is the edge": {
+		"late generator below the rate": {
 			func(c *result.Capacity) {
 				c.RatePerS, c.LowPerS, c.HighPerS = resulttest.Ptr(1080.0), resulttest.Ptr(1000.0), resulttest.Ptr(1150.0)
 				c.Steps = append(c.Steps, c.Steps[0])
 				c.Steps[2].Validity, c.Steps[2].Why = late, late.Warnings[0]
-			}, false, "at 1,100/s: late load generator: 500 of 10,000; the system may carry more than was found",
+			}, false, "at 1,100/s: late load generator: 500 of 10,000; the capacity may be higher",
 		},
-		"generator, tried again": {
+		"late generator, repeated": {
 			func(c *result.Capacity) {
 				c.Steps = append(c.Steps, c.Steps[2])
 				c.Steps[3].Validity, c.Steps[3].MeetsSLO = late, nil
 			}, true, "",
 		},
-		"generator, again and again": {
+		"late generator, repeatedly": {
 			func(c *result.Capacity) {
 				c.Steps = append(c.Steps, c.Steps[1], c.Steps[2], c.Steps[2])
 				for i := range c.Steps[3:] {
 					c.Steps[3+i].Validity, c.Steps[3+i].Why, c.Steps[3+i].MeetsSLO = late, late.Warnings[0], nil
 				}
-			}, false, "busy machine: the load generator was late in 1 of the 3 measurements up to the edge; give it a machine that does nothing else",
+			}, false, "busy machine: the load generator was late in 1 of the 3 measurements below the found rate; use another machine for it",
 		},
-		"generator, a bad moment": {
+		"late generator, once": {
 			func(c *result.Capacity) {
 				c.Steps = append(c.Steps, c.Steps[1], c.Steps[1], sweepStep(900, 1, false))
 				c.Steps[5].Validity, c.Steps[5].Why = late, late.Warnings[0]
@@ -86,27 +86,27 @@ func TestJudgeCapacity(t *testing.T) {
 		"uneven": {
 			func(c *result.Capacity) {
 				c.Steps = append(c.Steps, c.Steps[1])
-				for i, cost := range []float64{200, 50, 200, 66} { // two are far from the edge
+				for i, cost := range []float64{200, 50, 200, 66} { // two are far from the capacity
 					c.Steps[i].CostPerSaga.LoadCPUUS = &cost
 				}
 			}, true,
-			"uneven machine: near the edge the same saga cost the load generator 50.0 to 66.0 µs of CPU, so the machine was quicker now and slower then; what another search finds may differ as much",
+			"uneven machine: near the capacity a saga cost the load generator 50.0 to 66.0 µs of CPU; another search may differ as much",
 		},
-		"no edge": {
+		"no upper bound": {
 			func(c *result.Capacity) { c.HighPerS = nil }, true,
-			"no edge: the service level was kept at the highest rate that was tried, 1,000/s",
+			"no upper bound: the service level was met at the highest tried rate, 1,000/s",
 		},
 		"wide": {
 			func(c *result.Capacity) { c.LowPerS = resulttest.Ptr(700.0) }, true,
-			"repeats disagree: the same rates kept the service level and broke it, so that the edge is only known to be from 700/s to 1,050/s",
+			"repeats disagree: the same rates met and violated the service level; the capacity is between 700/s and 1,050/s",
 		},
 		"falling": {
 			func(c *result.Capacity) { *c.Steps[0].LatencyMS.P50 = 1.5 }, true,
-			"latency falls as load rises: p50 is 1.50 ms at 500/s and 1.00 ms at 1,000/s (power saving, or threads that have to be woken)",
+			"latency falls as load rises: p50 is 1.50 ms at 500/s and 1.00 ms at 1,000/s (power saving, or sleeping threads)",
 		},
-		"not the same machine any more": {
+		"machine changed": {
 			func(c *result.Capacity) { c.Recheck.Load.AchievedPerS = 1200 }, true,
-			"not steady: 1,500/s with 16 in flight at the beginning, 1,200/s at the end: the machine or the store has changed meanwhile",
+			"not steady: 1,500/s with 16 in flight at the beginning, 1,200/s at the end: the machine or the store changed",
 		},
 		"as expected": {
 			func(c *result.Capacity) {
@@ -116,9 +116,9 @@ func TestJudgeCapacity(t *testing.T) {
 		"not as expected": {
 			func(c *result.Capacity) {
 				c.Validation, c.Predicted = &c.Steps[0], []result.Predicted{{What: "app CPU", Unit: "cores", Expected: 1, Measured: 1.16}}
-			}, true, "plan: at 500/s app CPU was expected to be 1.00 cores, and was 1.16",
+			}, true, "plan: at 500/s the predicted app CPU is 1.00 cores, the measured 1.16",
 		},
-		"said of a step": {
+		"warning of a step": {
 			func(c *result.Capacity) { c.Steps[1].Validity.Warnings = []string{"others: 1.10 of 2"} }, true, "at 1,000/s: others: 1.10 of 2",
 		},
 	} {

@@ -43,7 +43,7 @@ func TestJudge_GoodRunHasNoWarnings(t *testing.T) {
 func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 	t.Parallel()
 	closed := func(s *result.Summary) { s.Load.Mode, s.Load.OfferedPerS, s.Load.InFlight = result.Closed, nil, 64 }
-	const late = "late load generator: 2,000 of 112,467 requests left more than 10 ms late though more could have been in flight"
+	const late = "late load generator: 2,000 of 112,467 requests were sent over 10 ms late with room in flight"
 	lateOnShared := func(load, app, store, host float64) func(*result.Summary, *Evidence) {
 		return func(s *result.Summary, e *Evidence) {
 			s.Run.SharedHost, e.LateOwn = true, 2000
@@ -81,7 +81,7 @@ func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 		},
 		"not audited": {
 			func(s *result.Summary, _ *Evidence) { s.Check = result.Check{Acknowledged: 134_900} }, true,
-			"not audited: nobody looked whether the store holds the 134,900 sagas that were acknowledged",
+			"not audited: the store was not searched for the 134,900 sagas that were acknowledged",
 		},
 		"unfinished": {
 			func(s *result.Summary, _ *Evidence) { s.Check.Unfinished = resulttest.Ptr[int64](1) }, true,
@@ -100,11 +100,11 @@ func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 		}, true, "errors: 225 of 112,467 requests (0.200%; 1.00% are allowed): 225 × timeout"},
 		"store counts fewer": {
 			func(_ *result.Summary, e *Evidence) { e.StoreSagas = resulttest.Ptr[int64](134_899) }, false,
-			"counts differ: clients were told of 134,900 sagas, the store counts 134,899",
+			"counts differ: clients got answers for 134,900 sagas, the store counts 134,899",
 		},
 		"store counts more": {
 			func(_ *result.Summary, e *Evidence) { e.StoreSagas = resulttest.Ptr[int64](135_900) }, true,
-			"counts differ: the store counts 135,900 sagas, clients were told of 134,900 and saw 0 errors: somebody else uses the store",
+			"counts differ: the store counts 135,900 sagas, clients got answers for 134,900 and 0 errors: another client uses the store",
 		},
 		"leftovers": {
 			func(_ *result.Summary, e *Evidence) { e.Leftovers = resulttest.Ptr[int64](7) }, true,
@@ -126,7 +126,7 @@ func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 		},
 		"overloaded": {
 			func(s *result.Summary, _ *Evidence) { s.Load.OfferedPerS = resulttest.Ptr(12_000.0) }, true,
-			"overloaded: 11,240/s achieved of 12,000/s offered (93.7%); the latencies depend on how long it went on and are not a service level",
+			"overloaded: 11,240/s achieved of 12,000/s offered (93.7%); the latencies depend on the length of the run: do not quote them",
 		},
 		"late generator": {
 			func(s *result.Summary, e *Evidence) { e.LateOwn = 2000 }, false,
@@ -134,7 +134,7 @@ func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 		},
 		"late generator on a machine that app and store fill": {
 			lateOnShared(0.5, 0.75, 0.5, 0.9), true,
-			late + "; app and store had its cores, and the latencies have that wait in them (in cores: load 0.500, app 0.750, store 0.500)",
+			late + "; app and store used its cores, and the latencies include that wait (in cores: load 0.50, app 0.75, store 0.50)",
 		},
 		"late generator on a machine with room": {
 			lateOnShared(0.25, 0.75, 0.5, 0.9), false,
@@ -177,7 +177,7 @@ func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 				closed(s)
 				e.StoreFsyncsPerS = resulttest.Ptr(s.Load.AchievedPerS / 8)
 			}, true,
-			"limit: nothing was near its limit (most used: load generator, 50%), so latency comes from waiting, and the store fsyncs 1,405 times a second, 8.00 sagas at once; more in flight may reach a higher rate",
+			"limit: nothing was near its limit (most used: load generator, 50%), so latency comes from waiting, and the store fsyncs 1,405 times/s, 8.00 sagas each; more in flight may reach a higher rate",
 		},
 		"a disk that nobody waits for": {
 			func(s *result.Summary, e *Evidence) { closed(s); e.StoreFsyncsPerS = resulttest.Ptr(1.0) }, true,
@@ -202,7 +202,7 @@ func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 		},
 		"clamped": {
 			func(_ *result.Summary, e *Evidence) { e.Clamped = 2 }, true,
-			"clamped: 2 latency values beyond 3600 s counted as that long",
+			"clamped: 2 latency values above 3600 s counted as 3600 s",
 		},
 		"few samples": {
 			func(s *result.Summary, e *Evidence) { s.Load.Requests = 420 }, true,
@@ -220,11 +220,11 @@ func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 		},
 		"shared host": {
 			func(s *result.Summary, _ *Evidence) { s.Run.SharedHost = true }, true,
-			"shared host: load, app and store share a machine; the rate is relative only, CPU per saga holds better",
+			"shared host: load, app and store share a machine; quote CPU per saga, not the rate",
 		},
 		"others": {
 			func(s *result.Summary, e *Evidence) { s.Run.SharedHost, e.HostBusy = true, resulttest.Ptr(0.95) }, true,
-			"others: 1.10 of the machine's 2 cores were used by neither load, app nor store",
+			"others: 1.10 of the machine's 2 cores were used by other processes",
 		},
 		"steal": {
 			func(_ *result.Summary, e *Evidence) { e.HostSteal = resulttest.Ptr(0.034) }, true,
@@ -232,7 +232,7 @@ func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 		},
 		"governor": {
 			func(s *result.Summary, _ *Evidence) { s.Environment.Governor = resulttest.Ptr("powersave") }, true,
-			`governor: CPU frequency is governed by "powersave"; latency may fall as load rises`,
+			`governor: the CPU frequency governor is "powersave"; latency may fall as load rises`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

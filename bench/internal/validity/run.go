@@ -12,14 +12,14 @@ import (
 	"sagabench/internal/format"
 )
 
-// Evidence is what Judge needs to know beside the summary. A nil pointer is
-// unknown, and judged as neither good nor bad.
+// Evidence is what Judge needs besides the summary. A nil pointer is unknown, and counts
+// neither for nor against the result.
 type Evidence struct {
-	Incomplete string        // why the run ended early; empty: it did not
+	Incomplete string        // why the run ended early; empty: it is complete
 	Planned    time.Duration // of the measured part
 
 	Intervals []result.Interval // of the measured part
-	LateOwn   int64             // sent late though fewer than the allowed requests were in flight
+	LateOwn   int64             // requests sent late with room in flight
 	Clamped   int64             // latencies beyond what the histogram holds
 
 	result.Resources               // over the measured part
@@ -27,34 +27,32 @@ type Evidence struct {
 	CPUs             CPUs          // of its machine
 	GCPause          time.Duration // of the load generator, all pauses together
 
-	StoreSagas *int64        // sagas of the run, warm-up included, by the store's own count
+	StoreSagas *int64        // sagas of the run by the store's count, warm-up included
 	Leftovers  *int64        // sagas that were in the store before the run
-	After      *result.Store // what the store's engine said of itself after the run
-	Findings   []string      // what the audit of the store found wrong, in words
-	Failures   []string      // what else could not be measured, and why
+	After      *result.Store // the store's settings after the run
+	Findings   []string      // violations that the audit found, in words
+	Failures   []string      // what could not be measured, and why
 
 	ErrorBudget float64 // share of requests that may fail; 0: result.DefaultErrorBudget
 }
 
 // The thresholds of Judge.
 const (
-	lateShare     = 0.01  // sends that are late for want of the generator: the run is invalid
-	generatorFull = 0.80  // of the cores it may use: it may be the limit
-	crowdedShare  = 0.80  // of all cores, used by load, app and store: the machine has none left for a late load
-	stealShare    = 0.01  // of all cores
-	moreThanShare = 1.10  // of what the machine gave: two ways to measure CPU differ by less
-	othersShare   = 0.15  // of all cores, used by processes that are no part of the run
-	pauseShare    = 0.01  // of the time
-	driftShare    = 0.10  // between the first and the last third
-	driftLeast    = 6     // intervals for a drift to be looked for
-	partShare     = 0.10  // between the p99 from the due time and that from the send
-	partLeastMS   = 2.0   // below it they do not part
-	countShare    = 0.001 // between the store's count of sagas and the clients'
+	lateShare        = 0.01  // of sends late because of the generator: above it the run is invalid
+	generatorFull    = 0.80  // of the cores it may use: above it the generator may be the limit
+	fullMachineShare = 0.80  // of all cores, used by load, app and store: above it the machine is full
+	stealShare       = 0.01  // of all cores
+	moreThanShare    = 1.10  // cores of the processes over those of the machine: two ways to measure CPU differ by less
+	othersShare      = 0.15  // of all cores, used by processes that are no part of the run
+	pauseShare       = 0.01  // of the time
+	driftShare       = 0.10  // between the first and the last third
+	driftIntervals   = 6     // fewer show no drift
+	omissionShare    = 0.10  // between the p99 from the due time and that from the send
+	omissionLeastMS  = 2.0   // smaller differences between them are no warning
+	countShare       = 0.001 // between the store's count of sagas and the clients'
 )
 
-// Judge says whether the result may be believed, and what to know before it is
-// quoted: first why not, if it may not. Each warning holds the numbers that it rests
-// on.
+// Judge decides whether a run is valid. The warnings that make it invalid come first.
 func Judge(s result.Summary, e Evidence) result.Validity {
 	j := judgement{s: s, e: e, valid: true, warnings: []string{}}
 	j.complete()
@@ -76,11 +74,11 @@ type judgement struct {
 	s        result.Summary
 	e        Evidence
 	valid    bool
-	refused  int // of the warnings, how many make it invalid: the first ones
+	refused  int // number of warnings, the first ones, that make it invalid
 	warnings []string
 }
 
-// warn adds something to know; refuse makes the result invalid as well.
+// warn adds a warning. refuse also makes the result invalid.
 func (j *judgement) warn(format string, args ...any) {
 	j.warnings = append(j.warnings, fmt.Sprintf(format, args...))
 }
@@ -110,10 +108,10 @@ func (j *judgement) outcomes() {
 		j.refuse("audit: %s", finding)
 	}
 	if c.Lost == nil {
-		j.warn("not audited: nobody looked whether the store holds the %s that were acknowledged", format.Plural(c.Acknowledged, "saga"))
+		j.warn("not audited: the store was not searched for the %s that were acknowledged", format.Plural(c.Acknowledged, "saga"))
 	}
 	if c.Expired > 0 {
-		j.warn("not audited: %s of %s acknowledged sagas were sent longer ago than the store keeps finished ones: raise store.retention above the length of the run",
+		j.warn("not audited: %s of %s acknowledged sagas are older than the retention: raise store.retention above the length of the run",
 			format.Count(c.Expired), format.Count(c.Acknowledged))
 	}
 	if c.Unfinished != nil && *c.Unfinished > 0 {
@@ -137,8 +135,8 @@ func (j *judgement) errors() {
 	share := float64(l.Errors) / float64(l.Requests)
 	text := fmt.Sprintf("errors: %s of %s requests (%s; %s are allowed): %s",
 		format.Count(l.Errors), format.Count(l.Requests), format.Percent(share), format.Percent(budget), strings.Join(l.ErrorKinds(), ", "))
-	if taken := limit.ServerConnections(j.e.Resources, l.Errors); taken != nil {
-		text += fmt.Sprintf("; %s of the connections that the store's server allows are open, and it refuses more", format.Percent(*taken))
+	if open := limit.ServerConnections(j.e.Resources, l.Errors); open != nil {
+		text += fmt.Sprintf("; %s of the connections that the store's server allows are open, and it refuses more", format.Percent(*open))
 	}
 	if share > budget {
 		j.refuse("%s", text)
@@ -147,8 +145,8 @@ func (j *judgement) errors() {
 	}
 }
 
-// counted compares what clients were told with what the store counted itself.
-// A request that failed may have left a saga behind all the same.
+// counted compares the answers of clients with the store's own count. A failed request may
+// have left a saga.
 func (j *judgement) counted() {
 	if n := j.e.Leftovers; n != nil && *n > 0 {
 		j.warn("leftovers: the store held %s before the run", format.Plural(*n, "saga"))
@@ -156,13 +154,13 @@ func (j *judgement) counted() {
 	if j.e.StoreSagas == nil {
 		return
 	}
-	stored, told := *j.e.StoreSagas, j.s.Check.Acknowledged
+	stored, answered := *j.e.StoreSagas, j.s.Check.Acknowledged
 	switch {
-	case stored+j.s.Check.Expired < told:
-		j.refuse("counts differ: clients were told of %s, the store counts %s", format.Plural(told, "saga"), format.Count(stored))
-	case float64(stored-told-j.s.Load.Errors) > countShare*float64(told):
-		j.warn("counts differ: the store counts %s, clients were told of %s and saw %s: somebody else uses the store",
-			format.Plural(stored, "saga"), format.Count(told), format.Plural(j.s.Load.Errors, "error"))
+	case stored+j.s.Check.Expired < answered:
+		j.refuse("counts differ: clients got answers for %s, the store counts %s", format.Plural(answered, "saga"), format.Count(stored))
+	case float64(stored-answered-j.s.Load.Errors) > countShare*float64(answered):
+		j.warn("counts differ: the store counts %s, clients got answers for %s and %s: another client uses the store",
+			format.Plural(stored, "saga"), format.Count(answered), format.Plural(j.s.Load.Errors, "error"))
 	}
 }
 
@@ -195,6 +193,6 @@ func (j *judgement) overload() {
 	if !l.Overloaded() {
 		return
 	}
-	j.warn("overloaded: %s/s achieved of %s/s offered (%s); the latencies depend on how long it went on and are not a service level",
+	j.warn("overloaded: %s/s achieved of %s/s offered (%s); the latencies depend on the length of the run: do not quote them",
 		format.Number(l.AchievedPerS), format.Number(*l.OfferedPerS), format.Percent(l.AchievedPerS / *l.OfferedPerS))
 }

@@ -3,7 +3,6 @@ package validity
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"sagabench/bench/internal/limit"
 	"sagabench/bench/internal/result"
@@ -11,18 +10,17 @@ import (
 	"sagabench/internal/format"
 )
 
-// lateGenerator begins what is said of a load generator that could not send in time.
+// lateGenerator begins the warning of a load generator that did not send in time.
 const lateGenerator = "late load generator"
 
-// generator refuses a result that shows the load generator rather than the
-// system.
+// generator makes a result invalid that shows the load generator instead of the system.
 func (j *judgement) generator() {
 	l, e := j.s.Load, j.e
 	if l.Requests > 0 && float64(e.LateOwn) > lateShare*float64(l.Requests) {
-		late := fmt.Sprintf(lateGenerator+": %s of %s requests left more than %d ms late though more could have been in flight",
+		late := fmt.Sprintf(lateGenerator+": %s of %s requests were sent over %d ms late with room in flight",
 			format.Count(e.LateOwn), format.Count(l.Requests), result.LateAfter.Milliseconds())
-		if j.crowded() {
-			j.warn("%s; app and store had its cores, and the latencies have that wait in them%s", late, j.whoseCores())
+		if j.systemFillsMachine() {
+			j.warn("%s; app and store used its cores, and the latencies include that wait%s", late, limit.CoresByProcess(e.Resources))
 		} else {
 			j.refuse("%s", late)
 		}
@@ -39,16 +37,17 @@ func (j *judgement) generator() {
 	}
 }
 
-// crowded tells whether the system under test is what kept the load generator from
-// its cores: they share a machine and fill it, and most of that is app and store.
-// Then the machine has no more to give, and says so in the latency from the due time.
-func (j *judgement) crowded() bool {
-	ours, ok := j.ours()
-	return ok && ours > crowdedShare*float64(j.e.LoadCoresUsable) && *j.e.LoadCores < ours/2
+// systemFillsMachine reports whether app and store kept the load generator from its
+// cores: the three share a machine and fill it, and most of that is app and store. Then
+// the machine has no more to give, and the latency from the due time shows it.
+func (j *judgement) systemFillsMachine() bool {
+	cores, ok := j.runCores()
+	return ok && cores > fullMachineShare*float64(j.e.LoadCoresUsable) && *j.e.LoadCores < cores/2
 }
 
-// ours is how many cores load, app and store used of a machine that they share.
-func (j *judgement) ours() (cores float64, ok bool) {
+// runCores returns the cores that load, app and store used of a machine that they share.
+// ok is false if they do not share one, or if their cores are unknown.
+func (j *judgement) runCores() (cores float64, ok bool) {
 	e := j.e
 	if !j.s.Run.SharedHost || e.LoadCores == nil || e.AppCores == nil || e.LoadCoresUsable == 0 {
 		return 0, false
@@ -57,13 +56,12 @@ func (j *judgement) ours() (cores float64, ok bool) {
 	if e.StoreCores != nil {
 		cores += *e.StoreCores
 	}
-	// Where that is more than the machine gave, some of it was another machine's.
-	elsewhere := e.HostBusy != nil && cores > moreThanShare**e.HostBusy*float64(e.LoadCoresUsable)
-	return cores, !elsewhere
+	// More cores than this machine gave: one of the three ran on another machine, too.
+	return cores, e.HostBusy == nil || cores <= moreThanShare**e.HostBusy*float64(e.LoadCoresUsable)
 }
 
-// limit says what keeps the rate from being higher, if the rate was the system's to
-// choose.
+// limit names what keeps the rate from being higher, unless the system followed a fixed
+// rate.
 func (j *judgement) limit() {
 	l, e := j.s.Load, j.e
 	if l.Mode == result.Open && !l.Overloaded() || e.HostBusy == nil {
@@ -80,35 +78,19 @@ func (j *judgement) limit() {
 	j.warn("limit: %s", text)
 }
 
-// syncs says how often requests wait for the store's disk, if they do: a store
-// that syncs in the background does so less than once for those in flight.
+// syncs states the fsync rate if requests wait for fsyncs. A store that syncs in the
+// background does so less than once for the requests in flight.
 func (j *judgement) syncs() string {
 	l, perS := j.s.Load, j.e.StoreFsyncsPerS
 	if perS == nil || *perS == 0 || l.AchievedPerS / *perS > float64(l.InFlight) {
 		return ""
 	}
-	return fmt.Sprintf(", and the store fsyncs %s times a second, %s sagas at once", format.Number(*perS), format.Number(l.AchievedPerS / *perS))
-}
-
-func (j *judgement) whoseCores() string {
-	var parts []string
-	for _, p := range []struct {
-		name  string
-		cores *float64
-	}{{"load", j.e.LoadCores}, {"app", j.e.AppCores}, {"store", j.e.StoreCores}} {
-		if p.cores != nil {
-			parts = append(parts, fmt.Sprintf("%s %s", p.name, format.Number(*p.cores)))
-		}
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return " (in cores: " + strings.Join(parts, ", ") + ")"
+	return fmt.Sprintf(", and the store fsyncs %s times/s, %s sagas each", format.Number(*perS), format.Number(l.AchievedPerS / *perS))
 }
 
 func (j *judgement) samples() {
 	if n := j.e.Clamped; n > 0 {
-		j.warn("clamped: %s beyond %d s counted as that long", format.Plural(n, "latency value"), result.HighestUS/1_000_000)
+		j.warn("clamped: %s above %d s counted as %[2]d s", format.Plural(n, "latency value"), result.HighestUS/1_000_000)
 	}
 	acknowledged := j.s.Load.Requests - j.s.Load.Errors
 	if acknowledged < result.SamplesFor(99) {
@@ -116,22 +98,22 @@ func (j *judgement) samples() {
 	}
 }
 
-// omission says when waiting to be sent was a part of the latency: only the
-// latency from the due time shows it.
+// omission warns if the latency from the send hides waiting that the latency from the due
+// time shows (coordinated omission).
 func (j *judgement) omission() {
 	due, sent := j.s.LatencyMS.P99, j.s.ServiceMS.P99
-	if due == nil || sent == nil || *due-*sent < partLeastMS || *due-*sent < partShare**sent {
+	if due == nil || sent == nil || *due-*sent < omissionLeastMS || *due-*sent < omissionShare**sent {
 		return
 	}
 	j.warn("waiting to be sent: p99 is %s ms from the due time and %s ms from the send; quote the former",
 		format.Number(*due), format.Number(*sent))
 }
 
-// drift compares the medians of the first and the last third of the intervals:
-// a single bad second moves neither.
+// drift compares the medians of the first and the last third of the intervals. One bad
+// second changes neither.
 func (j *judgement) drift() {
 	if j.s.Load.Changes() {
-		return // as was asked for
+		return // the rate was to change
 	}
 	var rates []float64
 	for _, i := range j.e.Intervals {
@@ -139,7 +121,7 @@ func (j *judgement) drift() {
 			rates = append(rates, i.PerS())
 		}
 	}
-	if len(rates) < driftLeast {
+	if len(rates) < driftIntervals {
 		return
 	}
 	third := len(rates) / 3
@@ -151,25 +133,25 @@ func (j *judgement) drift() {
 
 func (j *judgement) surroundings() {
 	if j.s.Run.SharedHost {
-		j.warn("shared host: load, app and store share a machine%s; the rate is relative only, CPU per saga holds better", j.sharedCPUs())
+		j.warn("shared host: load, app and store share a machine%s; quote CPU per saga, not the rate", j.sharedCPUs())
 	}
 	j.others()
 	if steal := j.e.HostSteal; steal != nil && *steal > stealShare {
 		j.warn("steal: the hypervisor took %s of the machine's CPU time", format.Percent(*steal))
 	}
 	if g := j.s.Environment.Governor; g != nil && *g != "performance" {
-		j.warn("governor: CPU frequency is governed by %q; latency may fall as load rises", *g)
+		j.warn("governor: the CPU frequency governor is %q; latency may fall as load rises", *g)
 	}
 }
 
-// others looks for processes that have nothing to do with the run.
+// others warns of CPU used by other processes than load, app and store.
 func (j *judgement) others() {
-	ours, ok := j.ours()
+	run, ok := j.runCores()
 	if !ok || j.e.HostBusy == nil {
 		return
 	}
 	cores := float64(j.e.LoadCoresUsable)
-	if rest := *j.e.HostBusy*cores - ours; rest > othersShare*cores {
-		j.warn("others: %s of the machine's %s were used by neither load, app nor store", format.Number(rest), format.Plural(int64(cores), "core"))
+	if rest := *j.e.HostBusy*cores - run; rest > othersShare*cores {
+		j.warn("others: %s of the machine's %s were used by other processes", format.Number(rest), format.Plural(int64(cores), "core"))
 	}
 }
