@@ -14,25 +14,23 @@ import (
 	"sagabench/internal/format"
 )
 
-// ErrMerge is of results that are not those of the load hosts of one run.
+// ErrMerge reports results that are not of the load hosts of one run.
 var ErrMerge = errors.New("not the results of one run")
 
-// togetherShare is how much of its measured part each host has to be measuring at the
-// same time as all others: what one does alone is another load.
-const togetherShare = 0.5
+// minCommonShare is the least share of a host's measured part in which all hosts were
+// measuring: a host alone is a different load.
+const minCommonShare = 0.5
 
-// Merge makes one result of those of several load hosts of one run. Its rates are
-// those of the time in which all of them were measuring, by their clocks, which have to
-// agree.
+// Runs merges the results of the load hosts of one run. The clocks of the hosts must agree.
 //
-//   - Histograms are merged, counts added up. Percentiles are read from what was
-//     merged; there are none by the second, which are not kept as histograms.
-//   - Rates are what all hosts did in the common time.
-//   - CPU of the load generators is added up; for what the hosts share see cost.
-//   - Valid is what all of them are.
+//   - Histograms are merged and counts added up. Percentiles are read from the merged
+//     histogram; the timeline has none.
+//   - Rates are those of all hosts in the time in which all were measuring.
+//   - CPU of the load generators is added up. For what the hosts share see cost.
+//   - The result is valid if all are.
 //
-// It refuses, with ErrMerge, results of different sagas, modes or stores, the same
-// result twice, and results that were not measured together.
+// It returns an error that wraps ErrMerge for different sagas, modes or stores, for the
+// same result twice, and for results that were not measured at the same time.
 func Runs(dirs ...string) (result.Summary, result.Recording, error) {
 	var hosts []host
 	for _, dir := range dirs {
@@ -57,7 +55,7 @@ type window struct{ from, to time.Time }
 
 func (w window) length() time.Duration { return w.to.Sub(w.from) }
 
-// common is the part that both have; its length may be negative.
+// common returns the overlap of both. Its length may be negative.
 func (w window) common(o window) window {
 	if o.from.After(w.from) {
 		w.from = o.from
@@ -87,11 +85,11 @@ func newHost(r result.Result) host {
 	return h
 }
 
-// acknowledgedOf is how many of them the costs were divided by.
+// acknowledgedOf returns the number of sagas that the costs were divided by.
 func acknowledgedOf(s result.Summary) float64 { return float64(s.Load.Requests - s.Load.Errors) }
 
-// acknowledged is how many sagas the host was told of within a window. Within an
-// interval the answers are taken to be spread evenly.
+// acknowledged estimates how many sagas were acknowledged to the host within a window. It
+// assumes that the answers are spread evenly over an interval.
 func (h host) acknowledged(w window) (n float64) {
 	for _, i := range h.Recording.Intervals {
 		whole := window{i.Start, i.Start.Add(i.Length)}
@@ -109,7 +107,7 @@ type merge struct {
 
 func newMerge(hosts []host) (merge, error) {
 	if len(hosts) < 2 {
-		return merge{}, fmt.Errorf("%w: there is only %s", ErrMerge, format.Plural(int64(len(hosts)), "result"))
+		return merge{}, fmt.Errorf("%w: got %s, at least 2 are needed", ErrMerge, format.Plural(int64(len(hosts)), "result"))
 	}
 	m := merge{hosts, hosts[0].measured}
 	first := hosts[0].Run
@@ -120,29 +118,29 @@ func newMerge(hosts []host) (merge, error) {
 				return m, fmt.Errorf("%w: %s and %s are the same result", ErrMerge, other.Dir, h.Dir)
 			}
 		}
-		for _, what := range []struct{ name, one, other string }{
+		for _, same := range []struct{ name, one, other string }{
 			{"saga", first.Run.Scenario.String(), h.Run.Run.Scenario.String()},
 			{"mode", first.Load.Mode, h.Run.Load.Mode},
 			{"store", first.Run.Store.Driver + " " + first.Run.Store.Version, h.Run.Run.Store.Driver + " " + h.Run.Run.Store.Version},
 			{"durability", first.Run.Store.Durability, h.Run.Run.Store.Durability},
 			{"store's settings", result.Pairs(first.Run.Store.Settings, "="), result.Pairs(h.Run.Run.Store.Settings, "=")},
 		} {
-			if what.one != what.other {
-				return m, fmt.Errorf("%w: the %s of %s is %q, of %s %q", ErrMerge, what.name, hosts[0].Dir, what.one, h.Dir, what.other)
+			if same.one != same.other {
+				return m, fmt.Errorf("%w: the %s of %s is %q, that of %s is %q", ErrMerge, same.name, hosts[0].Dir, same.one, h.Dir, same.other)
 			}
 		}
 	}
 	for _, h := range hosts {
-		if !(m.together(h) >= togetherShare) {
-			return m, fmt.Errorf("%w: all %d were measuring together for %s s of the %s s of %s",
+		if !(m.commonShare(h) >= minCommonShare) {
+			return m, fmt.Errorf("%w: all %d were measuring at the same time for only %s s of the %s s of %s",
 				ErrMerge, len(hosts), format.Number(max(0, m.common.length().Seconds())), format.Number(h.measured.length().Seconds()), h.Dir)
 		}
 	}
 	return m, nil
 }
 
-// together is the share of a host's measured part in which all were measuring.
-func (m merge) together(h host) float64 {
+// commonShare returns the share of a host's measured part in which all were measuring.
+func (m merge) commonShare(h host) float64 {
 	return float64(m.common.length()) / float64(h.measured.length())
 }
 
@@ -229,7 +227,7 @@ func (m merge) load() result.Load {
 	return l
 }
 
-// each is what all hosts have in common, or else that of each, one after another.
+// each returns the value that all hosts have, or the values of all hosts, joined.
 func (m merge) each(of func(result.Load) string) string {
 	var all []string
 	for _, h := range m.hosts {
@@ -241,7 +239,7 @@ func (m merge) each(of func(result.Load) string) string {
 	return strings.Join(all, " + ")
 }
 
-// sum is nil when it is not known of every host.
+// sum adds up a figure of all hosts. It returns nil if one lacks it.
 func (m merge) sum(of func(result.Summary) *float64) *float64 {
 	sum := 0.0
 	for _, h := range m.hosts {
@@ -254,7 +252,7 @@ func (m merge) sum(of func(result.Summary) *float64) *float64 {
 	return &sum
 }
 
-// timeline is the rate of all, second by second of the common time.
+// timeline has the rate of all hosts in each second of the common time.
 func (m merge) timeline() (line []result.Sample) {
 	for at := m.common.from; !at.Add(time.Second).After(m.common.to); at = at.Add(time.Second) {
 		second, rate := window{at, at.Add(time.Second)}, 0.0
@@ -267,26 +265,26 @@ func (m merge) timeline() (line []result.Sample) {
 	return line
 }
 
-// check adds up what was acknowledged and lost. Each host audited the whole store for
-// the rest, so the worst that one of them saw is taken.
+// check adds up the acknowledged and the lost sagas. For the other counts each host audited
+// the whole store, so it takes the highest.
 func (m merge) check() result.Check {
 	c := m.hosts[0].Run.Check
 	for _, h := range m.hosts[1:] {
 		o := h.Run.Check
 		c.Acknowledged += o.Acknowledged
 		c.Lost = result.Sum(c.Lost, o.Lost)
-		c.Terminal = most(c.Terminal, o.Terminal)
-		c.BothOutcomes = most(c.BothOutcomes, o.BothOutcomes)
-		c.Uncompensated = most(c.Uncompensated, o.Uncompensated)
-		c.Unfinished = most(c.Unfinished, o.Unfinished)
+		c.Terminal = higher(c.Terminal, o.Terminal)
+		c.BothOutcomes = higher(c.BothOutcomes, o.BothOutcomes)
+		c.Uncompensated = higher(c.Uncompensated, o.Uncompensated)
+		c.Unfinished = higher(c.Unfinished, o.Unfinished)
 		c.Expired += o.Expired
 		c.ForceStopped = max(c.ForceStopped, o.ForceStopped)
 	}
 	return c
 }
 
-// most is the one that is known when the other is not.
-func most[T cmp.Ordered](a, b *T) *T {
+// higher returns the higher of two figures, or the known one.
+func higher[T cmp.Ordered](a, b *T) *T {
 	if a == nil || b != nil && *b > *a {
 		return b
 	}
@@ -300,15 +298,15 @@ func (m merge) validity() result.Validity {
 		for _, warning := range h.Run.Validity.Warnings {
 			v.Warnings = append(v.Warnings, fmt.Sprintf("host %d: %s", i+1, warning))
 		}
-		if share := m.together(h); share < 1-countTogether {
-			v.Warnings = append(v.Warnings, fmt.Sprintf("host %d: measured together with the others for %s s of its %s s (%s); its latencies are of all of them",
+		if share := m.commonShare(h); share < 1-maxUncoveredShare {
+			v.Warnings = append(v.Warnings, fmt.Sprintf("host %d: all hosts were measuring for %s s of its %s s (%s); its latencies are of all its time",
 				i+1, format.Number(m.common.length().Seconds()), format.Number(h.measured.length().Seconds()), format.Percent(share)))
 		}
 	}
 	return v
 }
 
-// environment is of all the hosts together.
+// environment adds up the hosts.
 func (m merge) environment() result.Environment {
 	e := m.hosts[0].Run.Environment
 	e.Versions = maps.Clone(e.Versions)

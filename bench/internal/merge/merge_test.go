@@ -103,7 +103,7 @@ func TestMerge_AddsUpWhatTheHostsDid(t *testing.T) {
 	require.EqualValues(t, 2, *s.Check.Lost)
 	require.False(t, s.Validity.Valid, "the worse of both")
 	require.Contains(t, s.Validity.Warnings, "host 2: late")
-	require.Contains(t, s.Validity.Warnings, "host 1: measured together with the others for 9.00 s of its 10.0 s (90.0%); its latencies are of all of them")
+	require.Contains(t, s.Validity.Warnings, "host 1: all hosts were measuring for 9.00 s of its 10.0 s (90.0%); its latencies are of all its time")
 	require.Len(t, s.Timeline, 9)
 	require.InDelta(t, 4000, *s.Timeline[4].SagasPerS, 1e-6)
 	require.Nil(t, s.Timeline[4].P99MS, "percentiles are never averaged")
@@ -175,8 +175,8 @@ func TestMerge_Refuses(t *testing.T) {
 		"the store of":        hostDir(t, resulttest.Began.Add(2), per(100, 4), 2000, func(s *result.Summary) { s.Run.Store.Driver = "mysql" }),
 		"the durability of":   hostDir(t, resulttest.Began.Add(3), per(100, 4), 2000, func(s *result.Summary) { s.Run.Store.Durability = "D0" }),
 		"the mode of":         hostDir(t, resulttest.Began.Add(4), per(100, 4), 2000, func(s *result.Summary) { s.Load.Mode = result.Open }),
-		"all 2 were measuring together for 1.00 s of the 4.00 s of": hostDir(t, resulttest.Began.Add(3*time.Second), per(100, 4), 2000, same),
-		"all 2 were measuring together for 0 s of the 4.00 s of":    hostDir(t, resulttest.Began.Add(time.Hour), per(100, 4), 2000, same),
+		"all 2 were measuring at the same time for only 1.00 s of the 4.00 s of": hostDir(t, resulttest.Began.Add(3*time.Second), per(100, 4), 2000, same),
+		"all 2 were measuring at the same time for only 0 s of the 4.00 s of":    hostDir(t, resulttest.Began.Add(time.Hour), per(100, 4), 2000, same),
 	} {
 		_, _, err := Runs(a, dir)
 		require.ErrorIs(t, err, ErrMerge, want)

@@ -12,9 +12,8 @@ import (
 	"sagabench/bench/internal/result"
 )
 
-// MergeFiles puts into a directory what was written down by several hosts: their
-// requests, their latencies and their journals. A results.bin cannot be appended to
-// another, so they are encoded anew.
+// Files writes the merged raw files of several hosts into a directory: requests, latencies
+// and acknowledged sagas. results.bin is encoded again, because it cannot be appended.
 func Files(into string, dirs ...string) error {
 	if err := os.MkdirAll(into, 0o700); err != nil {
 		return fmt.Errorf("make the result directory: %w", err)

@@ -9,23 +9,22 @@ import (
 // embedded is the driver of a store that is a part of the app server.
 const embedded = "pebble"
 
-// countTogether is how much of a host's measured part may lie outside of that of
-// another for the sagas that ran in it to be known: the other may have been warming
-// up, and those sagas are in no interval.
-const countTogether = 0.05
+// maxUncoveredShare is the largest share of a host's measured part that may lie outside of
+// another's. Outside of it the other may have been warming up, and the sagas of a warm-up
+// are in no interval.
+const maxUncoveredShare = 0.05
 
-// cost is what a saga of all hosts cost.
+// cost is the cost per saga over all hosts.
 //
-// Each host divided what was used during its own measured part by its own sagas. What
-// its generator used is its own affair, and is added up over all sagas. The store
-// served the sagas of all hosts meanwhile: its cost times the host's sagas is what it
-// used in that time, and that is divided by the sagas of all hosts in that time. Of
-// the hosts' times the longest that all others cover is taken. It is not known when
-// there is none.
+// Each host divided what was used during its measured part by its own sagas. The CPU of the
+// load generators is added up and divided by all sagas. The store served the sagas of all
+// hosts at the same time. So its cost times the host's sagas is what it used in that time,
+// and is divided by the sagas of all hosts in that time. The time is the longest measured
+// part that those of all others cover. The cost is unknown if there is none.
 //
-// The app servers are shared like the store when all hosts were told of the same
-// targets, and a host's own affair like its generator when no two were told of the
-// same. Otherwise it cannot be told who was served.
+// If all hosts had the same targets, the app servers are merged like the store. If no two
+// hosts had a target in common, they are merged like the load generators. Otherwise their
+// cost is unknown.
 func (m merge) cost() (c result.Cost) {
 	app := m.appCost()
 	for _, f := range result.CostFields {
@@ -45,7 +44,7 @@ func (m merge) cost() (c result.Cost) {
 	return c
 }
 
-// appCost is how a cost of the app servers is merged.
+// appCost returns how a cost of the app servers is merged.
 func (m merge) appCost() func(func(result.Cost) *float64) *float64 {
 	targets := make([][]string, len(m.hosts))
 	same, apart := true, true
@@ -67,7 +66,7 @@ func (m merge) appCost() func(func(result.Cost) *float64) *float64 {
 	}
 }
 
-// own is a cost of what each host has for itself; nil: one of them does not know.
+// own merges a cost of what each host has for itself. It returns nil if one lacks it.
 func (m merge) own(of func(result.Cost) *float64) *float64 {
 	sagas := 0.0
 	used := m.sum(func(s result.Summary) *float64 {
@@ -86,7 +85,7 @@ func (m merge) own(of func(result.Cost) *float64) *float64 {
 	return used
 }
 
-// shared is a cost of what all hosts use.
+// shared merges a cost of what all hosts use.
 func (m merge) shared(of func(result.Cost) *float64) *float64 {
 	h := m.widest(func(s result.Summary) bool { return of(s.CostPerSaga) != nil })
 	if h == nil {
@@ -103,11 +102,11 @@ func (m merge) shared(of func(result.Cost) *float64) *float64 {
 	return &cost
 }
 
-// widest is the host with the longest measured part that all others cover, of those
-// that know; nil: there is none.
-func (m merge) widest(knows func(result.Summary) bool) (found *host) {
+// widest returns the host with the longest measured part that those of all others cover,
+// among the hosts that has reports true for. It returns nil if there is none.
+func (m merge) widest(has func(result.Summary) bool) (found *host) {
 	for i, h := range m.hosts {
-		if m.together(h) < 1-countTogether || !knows(*h.Run) {
+		if m.commonShare(h) < 1-maxUncoveredShare || !has(*h.Run) {
 			continue
 		}
 		if found == nil || h.measured.length() > found.measured.length() {
@@ -117,8 +116,8 @@ func (m merge) widest(knows func(result.Summary) bool) (found *host) {
 	return found
 }
 
-// resources are those of the store as the host with the widest view of it saw them,
-// and of the hosts together, or of the busiest of them.
+// resources merges the resources: of the store those of the widest host, of the hosts
+// their sum or their maximum.
 func (m merge) resources() (r result.Resources) {
 	widest := m.widest(func(s result.Summary) bool {
 		return s.Resources.StoreCores != nil || s.Resources.StoreFsyncsPerS != nil
@@ -135,7 +134,7 @@ func (m merge) resources() (r result.Resources) {
 		case result.MergeMax:
 			var highest *float64
 			for _, h := range m.hosts {
-				highest = most(highest, f.Of(h.Run.Resources))
+				highest = higher(highest, f.Of(h.Run.Resources))
 			}
 			f.Set(&r, highest)
 		}
