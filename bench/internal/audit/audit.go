@@ -50,7 +50,7 @@ func Journals(ctx context.Context, s store.Store, retention time.Duration, dirs 
 		return a.result(), err
 	}
 	for _, dir := range dirs {
-		if err := load.Acknowledged(dir, a.told); err != nil {
+		if err := load.Acknowledged(dir, a.compare); err != nil {
 			return a.result(), fmt.Errorf("reading what was acknowledged: %w", err)
 		}
 	}
@@ -150,8 +150,8 @@ func (a *audit) failed(r store.Record) {
 	}
 }
 
-// told compares one acknowledgement.
-func (a *audit) told(ack load.Acknowledgement) error {
+// compare compares one acknowledgement with the store.
+func (a *audit) compare(ack load.Acknowledgement) error {
 	a.acknowledged++
 	gid, told := ack.GID, ack.Outcome
 	switch is, there := a.status[gid]; {

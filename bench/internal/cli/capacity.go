@@ -69,7 +69,7 @@ it. If SAGABENCH_SERVER_TOKEN is set, that token is sent to them.`,
 			if !cmd.Flags().Changed(targetFlag) {
 				on, err = a.setUp(cmd.Context(), runOptions{store: args[0], start: start})
 			} else if err = start.none(); err == nil {
-				on, err = a.running(targets, args, "capacity")
+				on, err = a.running(targets, session.ProtocolBench, args, "capacity")
 			}
 			if err != nil {
 				return err

@@ -50,17 +50,16 @@ func (a *app) load(ctx context.Context, targets string, protocol session.Protoco
 	if err := protocol.Validate(); err != nil {
 		return err
 	}
-	running, err := a.running(targets, stores, "load")
+	running, err := a.running(targets, protocol, stores, "load")
 	if err != nil {
 		return err
 	}
-	running.servers.(*session.External).Protocol = protocol
 	return a.measureAndShow(ctx, running)
 }
 
-// running is the setup for servers that run already. The result of one whose store is
-// not known is named after the command.
-func (a *app) running(targets string, stores []string, command string) (setup, error) {
+// running prepares servers that run already. Without a store, the result is named after
+// the command.
+func (a *app) running(targets string, protocol session.Protocol, stores []string, command string) (setup, error) {
 	if targets == "" {
 		return setup{}, errors.New("--target: which servers? bench STORE starts one and prints its URL")
 	}
@@ -78,11 +77,10 @@ func (a *app) running(targets string, stores []string, command string) (setup, e
 	}
 	a.warnOfClearText(strings.Split(targets, ","))
 	cfg, err := a.sessionConfig(name)
-	return setup{cfg: cfg, servers: &session.External{URLs: strings.Split(targets, ","), Store: target}, stop: func() {}}, err
+	return setup{cfg: cfg, servers: &session.External{URLs: strings.Split(targets, ","), Store: target, Protocol: protocol}, stop: func() {}}, err
 }
 
-// warnOfClearText names the servers that the token is shown to without TLS, on other
-// machines than this.
+// warnOfClearText names servers on other machines to which the token is sent without TLS.
 func (a *app) warnOfClearText(targets []string) {
 	if !a.options.Tokens().AreSet() {
 		return

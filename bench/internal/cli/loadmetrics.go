@@ -17,8 +17,7 @@ func (a *app) metricsFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.Metrics, "metrics", o.Metrics, "HOST:PORT where Prometheus reads what the load does, while it runs; for other machines it needs a token")
 }
 
-// serveMetrics serves the metrics of a load until stop is called, if that was
-// asked for.
+// serveMetrics serves the metrics of a load until stop is called, with --metrics.
 func (a *app) serveMetrics(cfg *load.Config) (stop func(), err error) {
 	if a.options.Load.Metrics == "" {
 		return func() {}, nil

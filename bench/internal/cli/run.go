@@ -83,16 +83,16 @@ func (a *app) run(ctx context.Context, o runOptions) error {
 	return a.measureAndShow(ctx, own)
 }
 
-// setup is what a command needs that drives servers.
+// setup is what a command needs that measures servers.
 type setup struct {
 	cfg       session.Config
 	servers   session.Servers
-	flushers  int    // batches that the servers may have under way to the store; 0: not known
-	stop      func() // ends the store's server, if one was started
+	flushers  int    // batches that the servers may have in progress at the store; 0: unknown
+	stop      func() // stops the store's server, if one was started
 	startable string // the store whose server --start would start; empty: it did, or there is none
 }
 
-// advise says how to have a server where there is none.
+// advise adds to a refused connection how to start a server.
 func (s *setup) advise(err error) error {
 	if s.startable != "" && errors.Is(err, syscall.ECONNREFUSED) {
 		return fmt.Errorf("%w; %s --start starts one for the run", err, s.startable)

@@ -12,11 +12,10 @@ import (
 	"sagabench/store/open"
 )
 
-// starting says whether bench run starts the store's server, and with which
-// settings.
+// starting is the flags about the store's server that is started for a command.
 type starting struct {
-	start bool
-	set   []string // NAME=VALUE
+	start bool     // the store's server
+	set   []string // its settings, NAME=VALUE
 }
 
 const setFlag = "set"
@@ -26,7 +25,7 @@ func (s *starting) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&s.set, setFlag, nil, "NAME=VALUE: a setting of the server that --start starts, by its own names; once for each")
 }
 
-// check is done before anything is started.
+// check returns the settings of the server to start. It comes before anything is started.
 func (s *starting) check(name string, t open.Target) (settings map[string]string, err error) {
 	switch {
 	case !s.start:
@@ -53,7 +52,7 @@ func (s *starting) check(name string, t open.Target) (settings map[string]string
 	return settings, nil
 }
 
-// none refuses what is for a server that is started, where none is.
+// none refuses the flags if no server is started.
 func (s *starting) none() error {
 	switch {
 	case s.start:
@@ -66,10 +65,10 @@ func (s *starting) none() error {
 
 var settingName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 
-// secretSetting are the names of settings that hold passwords.
+// secretSetting matches settings that hold passwords.
 var secretSetting = regexp.MustCompile(`(?i)^([^=]*(pass|auth|secret)[^=]*|user)=`)
 
-// redactSetting leaves out what must not be seen of NAME=VALUE.
+// redactSetting hides the value of NAME=VALUE if it is a secret.
 func redactSetting(text string) string {
 	if name := secretSetting.FindString(text); name != "" {
 		return name + "***"

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/bench/internal/session"
 	"sagabench/deploy/lab"
 	"sagabench/deploy/lab/labtest"
 	"sagabench/internal/secret"
@@ -113,7 +114,7 @@ func TestLoad_WarnsOfATokenInClear(t *testing.T) {
 			var stderr bytes.Buffer
 			a := &app{stderr: &stderr}
 			a.options.Server.Token = secret.New(token)
-			_, _ = a.running(target, nil, "load")
+			_, _ = a.running(target, session.ProtocolBench, nil, "load")
 			require.Equal(t, warns && set, strings.Contains(stderr.String(), "the token travels in clear"), target)
 		}
 	}
