@@ -129,6 +129,9 @@ func set(setting, value any) (err error) {
 	_, isText := value.(string)
 	_, isMap := value.(map[string]any)
 	list, isList := value.([]any)
+	if f, ok := value.(float64); ok {
+		text = strconv.FormatFloat(f, 'f', -1, 64) // 1e6 may be meant for an integer
+	}
 	switch p := setting.(type) {
 	case *secret.Text:
 		if !isText {
@@ -166,6 +169,9 @@ func set(setting, value any) (err error) {
 	case *time.Duration: // a number would be nanoseconds, which nobody means
 		if !isText && text != "0" {
 			return fmt.Errorf("%s has no unit: write %ss for seconds", text, text)
+		}
+		if text == "" { // zero is a setting: store.retention would drop all sagas as they end
+			return errors.New("is empty: leave it out for the default, or write 0s")
 		}
 		*p, err = parse(text, time.ParseDuration, "a duration such as 500ms, 10s or 1h30m")
 	default:

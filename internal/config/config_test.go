@@ -154,9 +154,15 @@ func TestLoad_ReadsEachKind(t *testing.T) {
 	o, err = load(file(t, "coordinator: {lease: 0}\nredis: {prefix: null}\n"), nil)
 	require.NoError(t, err)
 	require.Zero(t, o.Lease)
+	o, err = load(file(t, "server: {max_conns: 1e6}\n"), nil)
+	require.NoError(t, err)
+	require.Equal(t, 1_000_000, o.MaxConns)
+	_, err = load("", []string{"SAGABENCH_COORDINATOR_LEASE="})
+	require.ErrorContains(t, err, "coordinator.lease: is empty")
 	for text, says := range map[string]string{
 		"coordinator: {lease: 5}":                       "coordinator.lease: 5 has no unit: write 5s for seconds",
 		"coordinator: {lease: [5s]}":                    "must be one value",
+		"coordinator: {lease: ''}":                      "coordinator.lease: is empty",
 		"coordinator: {branch_allow: {a: b}}":           "must be a list",
 		"redis: {prefix: {a: b}}":                       "must be one value",
 		"server: {pprof: maybe}":                        `server.pprof: "maybe", must be true or false`,
