@@ -144,5 +144,6 @@ func (m *mysqlEngine) connections(ctx context.Context) (open, most int, err erro
 	}
 	n := numbers{fields: status}
 	open = int(n.whole("Threads_connected"))
-	return open, most, errors.Join(n.err, m.row(ctx, []any{&most}, "SELECT @@GLOBAL.max_connections"))
+	err = errors.Join(n.err, m.row(ctx, []any{&most}, "SELECT @@GLOBAL.max_connections"))
+	return open, most, err
 }

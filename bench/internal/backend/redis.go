@@ -161,7 +161,8 @@ func (r *redisEngine) connections(ctx context.Context) (open, most int, err erro
 		fields[allowed] = settings[allowed]
 	}
 	n := numbers{fields: fields}
-	return int(n.whole("connected_clients")), int(n.whole(allowed)), n.err
+	open, most = int(n.whole("connected_clients")), int(n.whole(allowed))
+	return open, most, n.err
 }
 
 func (r *redisEngine) info(ctx context.Context, section string) (map[string]string, error) {
