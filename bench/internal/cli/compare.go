@@ -136,7 +136,7 @@ func (a *app) compareVariants(cmd *cobra.Command, args []string, pairs int, gate
 	return a.showComparison(ctx, began, c, validity, sides, gates, args)
 }
 
-// showComparison judges the gates, and writes and prints the result.
+// showComparison checks the gates, and writes and prints the result.
 func (a *app) showComparison(ctx context.Context, began time.Time, c compare.Comparison, v result.Validity, sides [2]compare.Side, gates []compare.Gate, args []string) error {
 	var of []result.Envelope
 	for _, run := range slices.Concat(sides[0].Runs, sides[1].Runs) {
@@ -146,9 +146,9 @@ func (a *app) showComparison(ctx context.Context, began time.Time, c compare.Com
 	s.Run.Command = a.compareCommandLine(args)
 	broken := false
 	for _, gate := range gates {
-		judged := c.Judge(gate)
-		broken = broken || judged.Outcome == compare.Broken
-		s.Gates = append(s.Gates, judged)
+		checked := c.Check(gate)
+		broken = broken || checked.Outcome == compare.Broken
+		s.Gates = append(s.Gates, checked)
 	}
 	if err := a.writeAndShow(s, v, report.Comparison(s), a.out); err != nil {
 		return err

@@ -35,7 +35,7 @@ func TestCompare_InterleavesVariants(t *testing.T) {
 	require.Equal(t, "go run bench/main.go run redis --start --set 'requirepass=***'", c.Compare.A.Command)
 	require.Equal(t, []string{"redis", "pebble"}, []string{c.Compare.A.Store.Driver, c.Compare.B.Store.Driver})
 	require.Contains(t, strings.Join(c.Compare.NotRanked, "\n"), "too few runs: 2 of each, 5 are needed")
-	require.Contains(t, strings.Join(c.Compare.NotRanked, "\n"), "unlike durability")
+	require.Contains(t, strings.Join(c.Compare.NotRanked, "\n"), "mismatched durability")
 	require.Equal(t, compare.CannotTell, c.Gates[0].Outcome)
 	require.Contains(t, c.Run.Command, `'pebble --payload 100' --pairs 2`)
 	require.Zero(t, *c.Check.Lost)
@@ -74,14 +74,14 @@ func TestCompare_Results(t *testing.T) {
 		outcome compare.Outcome
 		says    string // the headline, in part
 	}{
-		"a gate is broken":   {5, 1.2, nil, "store_cpu_us<=+5%", exitGate, compare.Broken, "B against A: store CPU per saga higher by 20"},
-		"a gate is kept":     {5, 1.2, nil, "store_cpu_us<=+30%", exitOK, compare.Kept, "B against A: store CPU per saga higher by 20"},
-		"no difference":      {5, 1, nil, "app_cpu_us<=+5%", exitOK, compare.Kept, "No difference shown between A and B"},
-		"a gate on too few":  {1, 2, nil, "store_cpu_us<=+5%", exitOK, compare.CannotTell, "Not ranked: too few runs"},
-		"unlike durability":  {5, 1.2, d0, "store_cpu_us<=+5%", exitOK, compare.CannotTell, "Not ranked: unlike durability: that of A is D3, that of B is D0"},
-		"one is not valid":   {5, 1.2, func(s *result.Summary) { s.Validity.Valid = false }, "store_cpu_us<=+5%", exitInvalid, compare.CannotTell, "NOT VALID"},
-		"the other way":      {5, 0.8, nil, "store_cpu_us>=-5%", exitGate, compare.Broken, "store CPU per saga lower by "},
-		"nothing to look at": {5, 1.2, nil, "store_fsyncs<=+5%", exitOK, compare.CannotTell, "B against A"},
+		"a gate is broken":      {5, 1.2, nil, "store_cpu_us<=+5%", exitGate, compare.Broken, "B against A: store CPU per saga higher by 20"},
+		"a gate is kept":        {5, 1.2, nil, "store_cpu_us<=+30%", exitOK, compare.Kept, "B against A: store CPU per saga higher by 20"},
+		"no difference":         {5, 1, nil, "app_cpu_us<=+5%", exitOK, compare.Kept, "No difference shown between A and B"},
+		"a gate on too few":     {1, 2, nil, "store_cpu_us<=+5%", exitOK, compare.CannotTell, "Not ranked: too few runs"},
+		"mismatched durability": {5, 1.2, d0, "store_cpu_us<=+5%", exitOK, compare.CannotTell, "Not ranked: mismatched durability: A is D3, B is D0"},
+		"one is not valid":      {5, 1.2, func(s *result.Summary) { s.Validity.Valid = false }, "store_cpu_us<=+5%", exitInvalid, compare.CannotTell, "NOT VALID"},
+		"the other way":         {5, 0.8, nil, "store_cpu_us>=-5%", exitGate, compare.Broken, "store CPU per saga lower by "},
+		"nothing to look at":    {5, 1.2, nil, "store_fsyncs<=+5%", exitOK, compare.CannotTell, "B against A"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -132,7 +132,7 @@ func TestPlan_RefusesWrongInput(t *testing.T) {
 		"out not empty":    {with("--out", full), "--out: " + full + " is not empty"},
 		"twice":            {with(one), "result 20260101-120000-redis is there twice"},
 		"closed loop":      {[]string{"plan", "--rate", "1/s", closed}, "nothing was measured in an open loop"},
-		"unlike":           {with(other), "of unlike stores, durability, sagas or machines"},
+		"unlike":           {with(other), "have different stores, durability, sagas or machines"},
 		"promise not kept": {with("--p99", "1ms"), "no measured rate kept the service level, not even the lowest, 1,000/s"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -60,7 +60,7 @@ func written(t *testing.T, change func(*result.Summary)) (dir string) {
 	return dir
 }
 
-// pairs are runs of A and B in turns, whose store and app CPU per saga differ by a
+// pairs are interleaved runs of A and B, whose store and app CPU per saga differ by a
 // factor; as bench compare takes them.
 func pairs(t *testing.T, n int, factor float64, changeB func(*result.Summary)) (a, b string) {
 	t.Helper()

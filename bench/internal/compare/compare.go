@@ -1,21 +1,21 @@
-// Package compare sets two things side by side that were each run several times, in
-// turns: A B B A A B and so on. For each metric it gives what B is of A, an interval,
-// and a verdict.
+// Package compare compares two variants that were each run several times, interleaved:
+// A B B A A B and so on. For each metric it gives the ratio of B to A, an interval and a
+// verdict.
 //
-// What it guarantees:
+// It guarantees:
 //
-//   - A thing compared with itself shows a difference, in any of the metrics, in less
-//     than one comparison of twenty: in at most 3.5 of a hundred. Store and app CPU
-//     per saga, which are quoted and hold best from run to run, have 1.25 of those
-//     each, all others together the remaining one. Shared evenly, five pairs would
-//     seldom show a CPU per saga that is a tenth higher; as it is they show it nine
-//     times of ten where runs differ by 3%. The intervals are those of package stats.
-//   - Nobody is called the better one with fewer than [MinPairs] pairs, if the runs
-//     were not made in turns, if a run is not valid, if the runs of one side were not
-//     alike, or if the durability of the two sides differs or is not known.
-//   - What else differs between the sides is listed: settings, load, versions, machine.
+//   - If a variant is compared with itself, fewer than one comparison of twenty shows a
+//     difference in any metric; at most 3.5 in a hundred. Store and app CPU per saga,
+//     which vary least from run to run, have 1.25 of those each. All other metrics share
+//     the remaining one. So five pairs show a CPU per saga that is a tenth higher nine
+//     times of ten, if runs differ by 3%. The intervals are those of package stats.
+//   - No side is called better with fewer than [MinPairs] pairs, if the runs were not
+//     interleaved, if a run is not valid, if the runs of one side were made under
+//     different conditions, or if the durability of the sides differs or is not known.
+//   - Other differences of the sides are listed: settings, load, versions, machine.
 //
-// Making the runs is left to others, and so is whether each of them may be believed.
+// [Interleave] decides the order of the runs. Making them is left to others, and so is
+// whether each is valid.
 package compare
 
 import (
@@ -31,78 +31,78 @@ import (
 const MinPairs = 5
 
 const (
-	// Chances of a difference where there is none: in each main metric, and in any of
-	// the others.
+	// Chances that a difference is shown where there is none: in each main metric, and
+	// in any of the others.
 	mainError   = 0.0125
 	othersError = 0.01
 
-	// Named is the least effect that is called a difference. Less than that comes with
-	// where the linker puts a function, or how full a disk is.
+	// Named is the smallest effect that is called a difference. The place of a function
+	// in the binary, or a fuller disk, have smaller ones.
 	Named = 0.01
 )
 
-// ErrNothing is of a comparison with a side that was not run.
+// ErrNothing is the error for a side without runs.
 var ErrNothing = errors.New("nothing to compare")
 
-// Side is one of the two, and its runs in the order in which they were made.
+// Side is one of the two variants, with its runs in the order in which they were made.
 type Side struct {
 	Name    string
-	Command string // to type for such a run
+	Command string // that makes such a run
 	Runs    []result.Summary
 }
 
-// Result is summary.json of bench compare. Store and scenario of its Run are those of A.
+// Result is summary.json of bench compare. Store and scenario of its Run are A's.
 type Result struct {
 	result.Envelope
 	Compare Comparison   `json:"compare"`
 	Gates   []GateResult `json:"gates"`
 }
 
-// Comparison is two sides measured against each other.
+// Comparison is what the runs of both sides show.
 type Comparison struct {
 	A         Subject  `json:"a"`
 	B         Subject  `json:"b"`
 	Pairs     int      `json:"pairs"`
-	NotRanked []string `json:"not_ranked"` // why neither is called the better one; empty: one may be
+	NotRanked []string `json:"not_ranked"` // why neither side is called better; empty: one may be
 	Metrics   []Metric `json:"metrics"`
 
 	Differences []Difference `json:"differences"`
 }
 
-// Subject is a side, as it was first seen.
+// Subject describes a side by its first run.
 type Subject struct {
 	Name    string       `json:"name"`
 	Command string       `json:"command"`
 	Store   result.Store `json:"store"`
-	Runs    []string     `json:"runs"` // their ids, in order
+	Runs    []string     `json:"runs"` // IDs in order
 }
 
-// Metric is one of the figures of both sides. What is null was not measured in each
-// run of both, or has no ratio.
+// Metric compares one figure. A and B are null if a run did not measure it. Ratio is null
+// if either is, or was 0 in a run.
 type Metric struct {
 	Metric  string    `json:"metric"`
 	Name    string    `json:"-"` // for people
 	Unit    string    `json:"-"`
 	A       *float64  `json:"a"` // median
 	B       *float64  `json:"b"`
-	ARuns   []float64 `json:"a_runs"` // in order
+	ARuns   []float64 `json:"a_runs"` // of each run, in order
 	BRuns   []float64 `json:"b_runs"`
 	Ratio   *Ratio    `json:"ratio"`
-	Effect  *float64  `json:"effect_percent"` // of B, in percent of A
+	Effect  *float64  `json:"effect_percent"` // of B against A, in percent of A
 	Verdict string    `json:"verdict"`
-	Better  *string   `json:"better"` // the name of the side; null: none was shown to be, or sides are not ranked
+	Better  *string   `json:"better"` // name of the side; null: none was shown to be better, or the sides are not ranked
 }
 
-// Ratio is what B is of A. Of fewer than two pairs it has no interval.
+// Ratio is B divided by A. With fewer than two pairs it has no interval.
 type Ratio struct {
 	Value      float64  `json:"value"`
 	Low        *float64 `json:"low"`
 	High       *float64 `json:"high"`
-	Confidence *float64 `json:"confidence"` // share of such intervals that hold the truth
+	Confidence *float64 `json:"confidence"` // share of such intervals that contain the true ratio
 }
 
-// Make compares a with b, whose runs pair up by their order. The validity is that of
-// the comparison: of all runs together. The error wraps ErrNothing.
+// Make compares a with b. Their runs form pairs in order. Make returns the validity of all
+// runs together. The error wraps ErrNothing.
 func Make(a, b Side) (Comparison, result.Validity, error) {
 	for _, s := range []Side{a, b} {
 		if len(s.Runs) == 0 {
@@ -110,27 +110,27 @@ func Make(a, b Side) (Comparison, result.Validity, error) {
 		}
 	}
 	pairs := min(len(a.Runs), len(b.Runs))
-	j := judge(a, b, pairs)
+	r := checkSides(a, b, pairs)
 	a.Runs, b.Runs = a.Runs[:pairs], b.Runs[:pairs]
 	c := Comparison{
 		A: a.subject(), B: b.subject(), Pairs: pairs,
-		NotRanked:   append([]string{}, j.notRanked...),
+		NotRanked:   append([]string{}, r.notRanked...),
 		Differences: differences(a.Runs[0], b.Runs[0]),
 	}
-	j.unlike(c.Differences)
+	r.warnMismatched(c.Differences)
 	for _, m := range metrics {
 		c.Metrics = append(c.Metrics, m.values(a, b))
 	}
 	levels := c.levels()
 	for i, m := range metrics {
 		measured := &c.Metrics[i]
-		drift := measured.relate(samples(a, b, m.of), levels[m.main])
+		drift := measured.setRatio(samples(a, b, m.of), levels[m.main])
 		if m.main && drift != nil {
-			j.drift(m, *drift)
+			r.warnDrift(m, *drift)
 		}
-		measured.judge(m, c)
+		measured.setVerdict(m, c)
 	}
-	return c, j.validity(), nil
+	return c, r.validity(), nil
 }
 
 func (s Side) subject() Subject {
@@ -141,7 +141,7 @@ func (s Side) subject() Subject {
 	return sub
 }
 
-// levels are the confidence of the interval of each main metric and of each other.
+// levels returns the confidence level of the interval of a main metric, and of another.
 func (c Comparison) levels() map[bool]float64 {
 	others := 0.0
 	for i, m := range metrics {
@@ -152,14 +152,14 @@ func (c Comparison) levels() map[bool]float64 {
 	return map[bool]float64{true: 1 - mainError, false: 1 - othersError/max(1, others)}
 }
 
-// samples are the runs' values with their times.
+// samples returns the runs' values with their times.
 func samples(a, b Side, of func(result.Summary) *float64) []stats.Sample {
 	var list []stats.Sample
-	began := a.Runs[0].Run.Started
+	began := a.Runs[0].Run.Started.Round(0) // wall clock, as in the files
 	add := func(s Side, ofB bool) {
 		for _, r := range s.Runs {
 			if x := of(r); x != nil {
-				list = append(list, stats.Sample{OfB: ofB, At: r.Run.Started.Sub(began).Seconds(), Value: *x})
+				list = append(list, stats.Sample{OfB: ofB, At: r.Run.Started.Round(0).Sub(began).Seconds(), Value: *x})
 			}
 		}
 	}
@@ -168,8 +168,8 @@ func samples(a, b Side, of func(result.Summary) *float64) []stats.Sample {
 	return list
 }
 
-// relate sets the ratio, and returns the drift over all runs if it can be seen.
-func (m *Metric) relate(samples []stats.Sample, level float64) *stats.Interval {
+// setRatio sets the ratio. It returns the drift over all runs, or nil if they are too few.
+func (m *Metric) setRatio(samples []stats.Sample, level float64) *stats.Interval {
 	if m.A == nil || m.B == nil {
 		return nil
 	}
@@ -199,8 +199,8 @@ const (
 	tooFew       = "not judged"
 )
 
-// judge sets the verdict, and who is better.
-func (m *Metric) judge(d metric, c Comparison) {
+// setVerdict sets the verdict and the better side.
+func (m *Metric) setVerdict(d metric, c Comparison) {
 	switch r := m.Ratio; {
 	case m.A == nil || m.B == nil:
 		m.Verdict = notMeasured

@@ -58,7 +58,7 @@ func TestMake_CallsNothingADifferenceThatIsTooSmallToMatter(t *testing.T) {
 	require.Equal(t, "B higher by 1.10%", metric(t, c, "store_bytes_out").Verdict)
 }
 
-func TestMake_NamesNobodyOfFewRuns(t *testing.T) {
+func TestMake_RanksNobodyWithFewRuns(t *testing.T) {
 	t.Parallel()
 	for pairs, interval := range map[int]bool{1: false, 2: true, 4: true} {
 		a, b := sides(pairs, quiet())
@@ -87,27 +87,27 @@ func TestMake_SaysWhatKeepsTheSidesFromBeingRanked(t *testing.T) {
 		valid bool
 		want  string
 	}{
-		"unlike durability": {func(_, b *compare.Side) {
+		"mismatched durability": {func(_, b *compare.Side) {
 			for i := range b.Runs {
 				b.Runs[i].Run.Store.Durability = "D2"
 			}
-		}, true, "unlike durability: that of A is D3, that of B is D2"},
+		}, true, "mismatched durability: A is D3, B is D2"},
 		"unknown durability": {func(a, b *compare.Side) {
 			for i := range b.Runs {
 				a.Runs[i].Run.Store.Durability, b.Runs[i].Run.Store.Durability = "", ""
 			}
-		}, true, "unlike durability: that of A is unknown, that of B is unknown"},
+		}, true, "mismatched durability: A is unknown, B is unknown"},
 		"invalid": {func(_, b *compare.Side) {
 			b.Runs[1].Validity = result.Validity{Warnings: []string{"lost: 3 sagas"}}
 		}, false, "run 2 of B (run-2) is not valid: lost: 3 sagas"},
 		"a setting changed": {func(a, _ *compare.Side) {
 			a.Runs[4].Run.Store.Settings = map[string]string{"appendfsync": "everysec"}
-		}, false, "the runs of A are not alike: setting appendfsync was always in the first and everysec in run 5"},
-		"not in turns": {func(a, b *compare.Side) {
+		}, false, "the runs of A differ: setting appendfsync was always in the first and everysec in run 5"},
+		"not interleaved": {func(a, b *compare.Side) {
 			for i := range b.Runs {
 				b.Runs[i].Run.Started = a.Runs[4].Run.Started.Add(time.Duration(i+1) * time.Minute)
 			}
-		}, true, "not in turns: the runs of A and B were not made in pairs one after another, so what else changed meanwhile may be the difference"},
+		}, true, "not interleaved: the runs of A and B were not made in pairs one after another, so a change of the machine may be the difference"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -149,7 +149,7 @@ func TestMake_ListsWhatElseDiffers(t *testing.T) {
 		{Of: "machine", Name: "cores", A: "2", B: "4"},
 	}, c.Differences)
 	require.Equal(t, []string{
-		"unlike scenario: steps 2 and 3", "unlike load: in flight 64 and 128", "unlike machine: cores 2 and 4",
+		"mismatched scenario: steps 2 and 3", "mismatched load: in flight 64 and 128", "mismatched machine: cores 2 and 4",
 	}, v.Warnings)
 }
 
@@ -261,7 +261,7 @@ func TestDocument_OpensWithTheAnswer(t *testing.T) {
 }
 
 // A host that is faster in one run than in the next changes the load generator's CPU as
-// it does the app's: what is a tenth dearer shows in their ratio.
+// it does the app's: a tenth more shows in their ratio.
 func TestCompare_FindsATenthOnAHostOfUnevenSpeed(t *testing.T) {
 	t.Parallel()
 	a, b := sides(8, quiet())

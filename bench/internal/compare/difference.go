@@ -11,8 +11,7 @@ import (
 	"sagabench/internal/format"
 )
 
-// Difference is something about the two sides that is not the same, beside what was
-// measured.
+// Difference is a condition that the two sides do not share.
 type Difference struct {
 	Of   string `json:"of"` // store, setting, scenario, load, version or machine
 	Name string `json:"name"`
@@ -20,11 +19,11 @@ type Difference struct {
 	B    string `json:"b"`
 }
 
-// fact is what a run was made with.
+// fact is a condition of a run.
 type fact struct{ of, name, value string }
 
-// differences are what two runs were made with that is not the same. What only one
-// of them has is unknown of the other.
+// differences returns the conditions that two runs do not share. A condition of only one
+// run is unknown for the other.
 func differences(a, b result.Summary) []Difference {
 	type key struct{ of, name string }
 	var order []key

@@ -11,14 +11,14 @@ import (
 	"sagabench/internal/format"
 )
 
-// ErrGate is of a gate that cannot be read.
+// ErrGate is the error of ParseGate.
 var ErrGate = errors.New("not a gate")
 
-// Gate bounds how far B may be from A in one metric.
+// Gate limits how far B may be from A in one metric.
 type Gate struct {
 	Metric  string
-	AtLeast bool    // B is to be at least that; otherwise at most
-	Percent float64 // of A, as a change: 5 is a twentieth more
+	AtLeast bool    // a lower limit; otherwise an upper one
+	Percent float64 // allowed change, in percent of A
 }
 
 var gateForm = regexp.MustCompile(`^([a-z0-9_]+)\s*(<=|>=)\s*([+-]?[0-9]+(?:\.[0-9]+)?)%$`)
@@ -30,8 +30,12 @@ func ParseGate(text string) (Gate, error) {
 	if parts == nil {
 		return Gate{}, fmt.Errorf("%w: %q is not METRIC<=CHANGE%% or METRIC>=CHANGE%%, as in store_cpu_us<=+5%%", ErrGate, text)
 	}
-	if _, known := find(parts[1]); !known {
-		return Gate{}, fmt.Errorf("%w: %q names no metric; there are %s", ErrGate, text, strings.Join(keys(), ", "))
+	var keys []string
+	for _, m := range metrics {
+		keys = append(keys, m.key)
+	}
+	if !slices.Contains(keys, parts[1]) {
+		return Gate{}, fmt.Errorf("%w: %q names no metric; there are %s", ErrGate, text, strings.Join(keys, ", "))
 	}
 	percent, err := strconv.ParseFloat(parts[3], 64)
 	if err != nil || percent <= -100 {
@@ -40,15 +44,7 @@ func ParseGate(text string) (Gate, error) {
 	return Gate{Metric: parts[1], AtLeast: parts[2] == ">=", Percent: percent}, nil
 }
 
-func keys() []string {
-	var all []string
-	for _, m := range metrics {
-		all = append(all, m.key)
-	}
-	return all
-}
-
-// String writes the gate as ParseGate reads it.
+// String returns the gate in the syntax of ParseGate.
 func (g Gate) String() string {
 	sign := "<="
 	if g.AtLeast {
@@ -60,25 +56,25 @@ func (g Gate) String() string {
 // Outcome of a gate.
 type Outcome string
 
-// A gate is broken only when the whole interval of the ratio is beyond the limit, and
-// kept only when all of it is within. In between, or where the sides cannot be ranked,
-// nobody can tell: as a rule such a gate is let pass, since it would fail by chance,
-// and more pairs or a wider limit decide it.
+// A gate is broken if the whole interval of the ratio is beyond the limit, and kept if all
+// of it is within. If the interval contains the limit, or the sides are not ranked, the
+// comparison cannot tell: more pairs or a wider limit decide. Such a gate should pass in
+// CI, because it would fail by chance.
 const (
 	Kept       Outcome = "kept"
 	Broken     Outcome = "broken"
 	CannotTell Outcome = "cannot tell"
 )
 
-// GateResult is what became of a gate.
+// GateResult is the outcome of a gate.
 type GateResult struct {
 	Gate     string  `json:"gate"`
 	Outcome  Outcome `json:"outcome"`
-	Evidence string  `json:"evidence"` // in words, with the numbers
+	Evidence string  `json:"evidence"` // in words, with numbers
 }
 
-// Judge holds the gate against the comparison.
-func (c Comparison) Judge(g Gate) GateResult {
+// Check applies a gate to the comparison.
+func (c Comparison) Check(g Gate) GateResult {
 	result := GateResult{Gate: g.String(), Outcome: CannotTell}
 	i := slices.IndexFunc(c.Metrics, func(m Metric) bool { return m.Metric == g.Metric })
 	if i < 0 {
@@ -109,7 +105,7 @@ func (c Comparison) Judge(g Gate) GateResult {
 	return result
 }
 
-// signed writes a change in percent, its sign always shown.
+// signed returns a change in percent, with its sign.
 func signed(percent float64) string {
 	if percent > 0 {
 		return "+" + format.Number(percent) + "%"

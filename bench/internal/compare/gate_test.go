@@ -42,7 +42,7 @@ func TestParseGate_SaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestJudge_IsBrokenOnlyBeyondTheInterval(t *testing.T) {
+func TestCheck_IsBrokenOnlyBeyondTheInterval(t *testing.T) {
 	t.Parallel()
 	a, b := sides(5, quiet())
 	for i := range b.Runs {
@@ -59,14 +59,14 @@ func TestJudge_IsBrokenOnlyBeyondTheInterval(t *testing.T) {
 	} {
 		g, err := compare.ParseGate(text)
 		require.NoError(t, err)
-		got := c.Judge(g)
+		got := c.Check(g)
 		require.Equal(t, want, got.Outcome, text)
 		require.Equal(t, text, got.Gate)
 		require.Regexp(t, `^B against A: \+(9|10)\.[0-9]+% \(\+[0-9.]+% to \+[0-9.]+%\)$`, got.Evidence)
 	}
 }
 
-func TestJudge_CannotTellWhatIsNotRanked(t *testing.T) {
+func TestCheck_CannotTellWhatIsNotRanked(t *testing.T) {
 	t.Parallel()
 	g := compare.Gate{Metric: "store_cpu_us", Percent: 5}
 	a, b := sides(4, quiet())
@@ -74,7 +74,7 @@ func TestJudge_CannotTellWhatIsNotRanked(t *testing.T) {
 	require.Equal(t, compare.GateResult{
 		Gate: "store_cpu_us<=+5%", Outcome: compare.CannotTell,
 		Evidence: "not ranked: too few runs: 4 of each, 5 are needed",
-	}, c.Judge(g))
+	}, c.Check(g))
 
 	a, b = sides(5, quiet())
 	for i := range b.Runs {
@@ -83,5 +83,5 @@ func TestJudge_CannotTellWhatIsNotRanked(t *testing.T) {
 	c, _ = compared(t, a, b)
 	require.Equal(t, compare.GateResult{
 		Gate: "store_cpu_us<=+5%", Outcome: compare.CannotTell, Evidence: "not measured in every run",
-	}, c.Judge(g))
+	}, c.Check(g))
 }

@@ -5,16 +5,16 @@ import (
 	"sagabench/bench/internal/stats"
 )
 
-// metric is a figure of a run that two sides are compared by.
+// metric is a figure of a run that is compared.
 type metric struct {
 	key, name, unit string
 	higherIsBetter  bool
-	main            bool // quoted, and steady from run to run
+	main            bool // varies least from run to run
 	of              func(result.Summary) *float64
 }
 
-// metrics are the achieved rate, every cost of a saga, and the percentiles that a
-// comparison has the samples for.
+// metrics are the achieved rate, each cost of a saga, and the percentiles for which a run
+// has enough samples.
 var metrics = func() []metric {
 	list := []metric{{"achieved_per_s", "achieved rate", "/s", true, false, func(s result.Summary) *float64 { return &s.Load.AchievedPerS }}}
 	cost := func(f result.Field[result.Cost], main bool) {
@@ -43,8 +43,8 @@ var metrics = func() []metric {
 }()
 
 // toLoad divides a CPU time per saga by that of the load generator, which does the same
-// work for either side. On a host whose speed changes from run to run the quotient varies
-// several times less than the time itself.
+// work for both sides. On a host whose speed changes between runs, the quotient varies
+// much less than the time itself.
 func toLoad(of func(result.Cost) *float64) func(result.Summary) *float64 {
 	return func(s result.Summary) *float64 {
 		cpu, load := of(s.CostPerSaga), s.CostPerSaga.LoadCPUUS
@@ -56,8 +56,8 @@ func toLoad(of func(result.Cost) *float64) func(result.Summary) *float64 {
 	}
 }
 
-// latency is from the due time. That of an overloaded run depends on how long it went
-// on, and is not compared.
+// latency returns a latency from the due time, or nil if the run was overloaded: the
+// latency then grows with the length of the run.
 func latency(of func(result.Latency) *float64) func(result.Summary) *float64 {
 	return func(s result.Summary) *float64 {
 		if s.Load.Overloaded() {
@@ -67,7 +67,7 @@ func latency(of func(result.Latency) *float64) func(result.Summary) *float64 {
 	}
 }
 
-// values are the runs' and their medians.
+// values returns the values of the runs and their medians.
 func (d metric) values(a, b Side) Metric {
 	m := Metric{Metric: d.key, Name: d.name, Unit: d.unit, ARuns: d.runs(a), BRuns: d.runs(b)}
 	median := func(s Side, xs []float64) *float64 {
@@ -89,13 +89,4 @@ func (d metric) runs(s Side) []float64 {
 		}
 	}
 	return xs
-}
-
-func find(key string) (metric, bool) {
-	for _, m := range metrics {
-		if m.key == key {
-			return m, true
-		}
-	}
-	return metric{}, false
 }

@@ -64,7 +64,7 @@ func differing(t *testing.T, trials int, noise float64, machine string, change f
 
 // All twelve metrics are noisy, each for itself: the most questions that are asked at
 // once.
-func TestMake_ShowsNoDifferenceOfAThingFromItself(t *testing.T) {
+func TestMake_ShowsNoDifferenceFromItself(t *testing.T) {
 	t.Parallel()
 	const trials = 500
 	for machine := range machines(nil) {

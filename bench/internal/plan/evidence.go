@@ -52,7 +52,7 @@ func gather(results []result.Result) (evidence, error) {
 		}
 		if run.Store.Driver != e.store.Driver || run.Store.Durability != e.store.Durability ||
 			run.Scenario != e.scenario || environment.Cores != e.cores || run.SharedHost != e.shared {
-			return evidence{}, fmt.Errorf("%w: results %s and %s are of unlike stores, durability, sagas or machines", ErrNoPlan, e.ids[0], run.ID)
+			return evidence{}, fmt.Errorf("%w: results %s and %s have different stores, durability, sagas or machines", ErrNoPlan, e.ids[0], run.ID)
 		}
 		if r.Capacity != nil {
 			e.searched = append(e.searched, r.Capacity.Capacity.SLO)

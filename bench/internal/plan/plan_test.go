@@ -316,7 +316,7 @@ func TestMake_RefusesWhatCarriesNoPlan(t *testing.T) {
 		}}}, "nothing was measured in an open loop"},
 		"unlike": {good, append(of(searched()), changed(func(c *result.CapacitySummary) {
 			c.Run.ID, c.Run.Store.Durability = "other", "D2"
-		})...), "results 20261121-083542-redis and other are of unlike stores"},
+		})...), "results 20261121-083542-redis and other have different stores"},
 	} {
 		_, _, err := plan.Make(test.demand, test.results)
 		require.ErrorIs(t, err, plan.ErrNoPlan, name)

@@ -62,9 +62,9 @@ func TestBootstrap_SameSeedSameValues(t *testing.T) {
 	require.InDelta(t, math.Sqrt(5.25/8), math.Sqrt(spread), 0.03)
 }
 
-// inTurns are the samples of five pairs made in the order A B B A A B B A A B: B is
+// interleaved are the samples of five pairs made in the order A B B A A B B A A B: B is
 // ratio times A, and other is what the run at index i was changed by besides.
-func inTurns(ratio float64, other func(i int) float64) []stats.Sample {
+func interleaved(ratio float64, other func(i int) float64) []stats.Sample {
 	var samples []stats.Sample
 	for i := range 10 {
 		s := stats.Sample{OfB: i%4 == 1 || i%4 == 2, At: float64(i), Value: 40 * other(i)}
@@ -78,7 +78,7 @@ func inTurns(ratio float64, other func(i int) float64) []stats.Sample {
 
 func TestRatioOf_TakesOutADrift(t *testing.T) {
 	t.Parallel()
-	r, ok := stats.RatioOf(inTurns(1.1, func(i int) float64 { return math.Pow(1.5, float64(i)/9) }), 0.95)
+	r, ok := stats.RatioOf(interleaved(1.1, func(i int) float64 { return math.Pow(1.5, float64(i)/9) }), 0.95)
 	require.True(t, ok)
 	for _, x := range []float64{r.BToA.Low, r.BToA.Value, r.BToA.High} {
 		require.InDelta(t, 1.1, x, 1e-6)
@@ -148,7 +148,7 @@ func TestRatioOf_HoldsTheTruthAsOftenAsItSays(t *testing.T) {
 			rng := rand.New(rand.NewPCG(6, 1))
 			missed := 0
 			for range trials {
-				r, ok := stats.RatioOf(inTurns(truth, other(rng)), level)
+				r, ok := stats.RatioOf(interleaved(truth, other(rng)), level)
 				require.True(t, ok)
 				if r.BToA.Low > truth || r.BToA.High < truth {
 					missed++
@@ -161,13 +161,13 @@ func TestRatioOf_HoldsTheTruthAsOftenAsItSays(t *testing.T) {
 	}
 }
 
-// Runs that were not made in turns cannot tell a drift from a difference, and the
+// Runs that were not interleaved cannot tell a drift from a difference, and the
 // interval shows it.
-func TestRatioOf_IsWiderWhenNotInTurns(t *testing.T) {
+func TestRatioOf_IsWiderWhenNotInterleaved(t *testing.T) {
 	t.Parallel()
 	noise := func(i int) float64 { return []float64{1, 1.02, 0.97, 1.01, 1.03, 0.99, 0.98, 1.02, 1, 0.97}[i] }
-	turns := inTurns(1, noise)
-	blocks := slices.Clone(turns)
+	mixed := interleaved(1, noise)
+	blocks := slices.Clone(mixed)
 	for i := range blocks {
 		blocks[i].OfB = i >= 5
 	}
@@ -176,5 +176,5 @@ func TestRatioOf_IsWiderWhenNotInTurns(t *testing.T) {
 		require.True(t, ok)
 		return r.BToA.High - r.BToA.Low
 	}
-	require.Greater(t, width(blocks), 1.8*width(turns))
+	require.Greater(t, width(blocks), 1.8*width(mixed))
 }
