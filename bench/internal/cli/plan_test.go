@@ -96,7 +96,7 @@ func TestPlan_SaysWhatIsExtrapolated(t *testing.T) {
 	require.Equal(t, exitOK, got.code, got.stderr)
 	lines := strings.Split(got.stdout, "\n")
 	require.Contains(t, lines[0], "(redis) for 20,000 sagas/s, with p99 ≤ 20 ms")
-	require.Contains(t, lines[1], "Extrapolated: such a rate was not measured.")
+	require.Contains(t, lines[1], "Extrapolated: this rate was not measured.")
 }
 
 func TestPlan_RefusesWrongInput(t *testing.T) {
