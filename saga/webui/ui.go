@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"sagabench/internal/secret"
@@ -123,6 +124,7 @@ func (x *exchange) parameter(name string) string { return x.r.URL.Query().Get(na
 func (x *exchange) write(status int, contentType string, body []byte) {
 	x.status = status
 	x.w.Header().Set("Content-Type", contentType)
+	x.w.Header().Set("Content-Length", strconv.Itoa(len(body))) // for HEAD, and for pages too long for net/http to add it
 	x.w.WriteHeader(status)
 	_, _ = x.w.Write(body) // fails if the client has gone
 }

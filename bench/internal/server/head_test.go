@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,6 +26,10 @@ func TestServer_Head_AnswersAsGetDoes(t *testing.T) {
 		require.Equal(t, get.status, head.status, path)
 		require.Equal(t, get.header.Get("Content-Type"), head.header.Get("Content-Type"), path)
 		require.Empty(t, head.body, path)
+	}
+	style := ask(http.MethodGet, "/ui/style.css")
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		require.Equal(t, strconv.Itoa(len(style.body)), ask(method, "/ui/style.css").header.Get("Content-Length"), method)
 	}
 	require.Equal(t, http.StatusSeeOther, at.ask(at.bare(http.MethodHead, "/ui")).status, "not logged in")
 	for _, path := range []string{"/bench/saga", "/api/dtmsvr/resetCronTime", actionPath} {

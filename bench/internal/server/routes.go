@@ -69,8 +69,14 @@ func profiles() http.Handler {
 	return mux
 }
 
-// unclean reports whether http.ServeMux would redirect to another path.
-func unclean(p string) bool { return p != "/" && path.Clean(p) != strings.TrimSuffix(p, "/") }
+// unclean reports whether http.ServeMux would redirect to another path, or refuse this one.
+func unclean(p string) bool {
+	clean := path.Clean("/" + p)
+	if clean != "/" && strings.HasSuffix(p, "/") {
+		clean += "/"
+	}
+	return p != clean
+}
 
 // safeMethods change nothing.
 var safeMethods = []string{http.MethodGet, http.MethodHead}

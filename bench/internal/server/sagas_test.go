@@ -177,7 +177,7 @@ func TestBranch_LimitsItsBody(t *testing.T) {
 func TestServer_AnswersWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	at := start(t, testkit.OpenPebble(t))
-	for _, path := range []string{"/bench", "/bench/saga/", "/bench/saga/x", "/bench//saga", "/bench/./saga", "/ui/sagas/", "/debug/pprof/", "/favicon.ico"} {
+	for _, path := range []string{"/bench", "/bench/saga/", "/bench/saga/x", "/bench//saga", "/bench/./saga", "//", "/ui/sagas/", "/debug/pprof/", "/favicon.ico"} {
 		r := at.get(path)
 		require.Equal(t, http.StatusNotFound, r.status, path)
 		require.Equal(t, "there is nothing at GET "+path, r.reply(t).Message)
