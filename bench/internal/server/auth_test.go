@@ -47,24 +47,20 @@ type route struct{ Method, Path string }
 
 // routes returns what the server serves. One of any method counts as a PUT.
 func (at *site) routes() (all []route) {
-	refused := map[route]bool{{http.MethodPut, "/"}: true}
-	add := func(pattern string, _ func(http.ResponseWriter, *http.Request)) {
+	at.server.addRoutes(func(pattern string, _ func(http.ResponseWriter, *http.Request)) {
 		method, path, found := strings.Cut(pattern, " ")
 		if !found {
 			method, path = http.MethodPut, pattern
 		}
 		path = strings.NewReplacer("{gid}", "some-gid", "{$}", "").Replace(path)
-		switch method {
-		case http.MethodHead: // refused, so that it does not do what GET does
-			refused[route{method, path}] = true
-		case http.MethodGet:
-			all = append(all, route{method, path}, route{http.MethodHead, path})
-		default:
+		if pattern != "/" { // nothing is there
 			all = append(all, route{method, path})
 		}
-	}
-	at.server.addRoutes(add, at.server.stats.store)
-	return slices.DeleteFunc(all, func(r route) bool { return refused[r] })
+		if method == http.MethodGet && allowsHead(path) {
+			all = append(all, route{http.MethodHead, path})
+		}
+	}, at.server.stats.store)
+	return all
 }
 
 func TestAuth_EveryRoute_WantsTheToken(t *testing.T) {

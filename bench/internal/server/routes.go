@@ -17,7 +17,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.recoverPanic(w, r)
 	switch {
 	case !s.limitReserved(w, r), !s.auth.authenticate(w, r): // they have responded
-	case unclean(r.URL.Path):
+	case unclean(r.URL.Path), r.Method == http.MethodHead && !allowsHead(r.URL.Path):
 		notFound(w, r)
 	default:
 		s.routes.ServeHTTP(w, r)
@@ -29,20 +29,13 @@ type handleFunc = func(pattern string, handler func(http.ResponseWriter, *http.R
 
 // addRoutes passes each route to handle.
 func (s *Server) addRoutes(handle handleFunc, st store.Store) {
-	// Without this, HEAD would run a handler of GET that changes something.
-	noHead := func(pattern string, handler func(http.ResponseWriter, *http.Request)) {
-		handle(pattern, handler)
-		if path, get := strings.CutPrefix(pattern, "GET "); get {
-			handle("HEAD "+path, notFound)
-		}
-	}
 	gated := func(pattern string, handler func(http.ResponseWriter, *http.Request)) {
-		noHead(pattern, s.refuseWhileStopping(handler))
+		handle(pattern, s.refuseWhileStopping(handler))
 	}
 	handle("/", notFound)
 	s.api.Register(gated)
 	if s.bench != nil {
-		s.bench.register(noHead, gated)
+		s.bench.register(handle, gated)
 	}
 	s.ui.Register(handle)
 	handle("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/ui", http.StatusFound) })
@@ -53,7 +46,7 @@ func (s *Server) addRoutes(handle handleFunc, st store.Store) {
 	handle("GET /metrics", metrics)
 	handle("GET /api/metrics", metrics)
 	if s.cfg.Pprof {
-		noHead("GET "+profilePath, s.auth.requireAdmin(profiles().ServeHTTP))
+		handle("GET "+profilePath, s.auth.requireAdmin(profiles().ServeHTTP))
 	}
 }
 
@@ -76,6 +69,12 @@ func unclean(p string) bool {
 		clean += "/"
 	}
 	return p != clean
+}
+
+// allowsHead reports whether the path's handler of GET, which http.ServeMux also runs for
+// HEAD, changes nothing.
+func allowsHead(path string) bool {
+	return probes[path] || metricsPaths[path] || path == "/" || onPage(path)
 }
 
 // safeMethods change nothing.
