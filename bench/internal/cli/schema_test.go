@@ -2,9 +2,14 @@ package cli
 
 import (
 	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -33,9 +38,11 @@ var kinds = map[result.Kind]reflect.Type{
 // The published schemas are those of the types; -update writes them.
 func TestSchemas_AreThoseOfTheTypes(t *testing.T) {
 	t.Parallel()
+	comments := comments{}
 	for kind, of := range kinds {
 		schema, err := jsonschema.ForType(of, &jsonschema.ForOptions{})
 		require.NoError(t, err)
+		comments.describe(t, schema, of)
 		schema.Schema = "https://json-schema.org/draft/2020-12/schema"
 		schema.Title = "sagabench result: " + string(kind)
 		schema.Properties["kind"].Const = jsonschema.Ptr[any](string(kind))
@@ -50,6 +57,71 @@ func TestSchemas_AreThoseOfTheTypes(t *testing.T) {
 		require.NoError(t, err)
 		require.JSONEq(t, string(want), string(got), "%s; run with -update if this is meant", path)
 	}
+}
+
+// comments are those of the fields of structs, as "Type.Field", by the path of their package.
+type comments map[string]map[string]string
+
+// describe gives the properties of a schema the comments of the fields that they are
+// written from, and the labels and units of figures.
+func (c comments) describe(t *testing.T, schema *jsonschema.Schema, of reflect.Type) {
+	t.Helper()
+	switch of.Kind() {
+	case reflect.Pointer:
+		c.describe(t, schema, of.Elem())
+	case reflect.Slice:
+		c.describe(t, schema.Items, of.Elem())
+	case reflect.Map:
+		c.describe(t, schema.AdditionalProperties, of.Elem())
+	case reflect.Struct:
+		dir, ours := strings.CutPrefix(of.PkgPath(), "sagabench/")
+		if !ours {
+			return
+		}
+		if c[dir] == nil {
+			c[dir] = fieldComments(t, filepath.Join("../../..", dir))
+		}
+		for field := range of.Fields() {
+			if field.Anonymous {
+				c.describe(t, schema, field.Type)
+				continue
+			}
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if property := schema.Properties[name]; property != nil {
+				texts := []string{field.Tag.Get("label"), field.Tag.Get("unit"), c[dir][of.Name()+"."+field.Name]}
+				property.Description = strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), ", ")
+				c.describe(t, property, field.Type)
+			}
+		}
+	}
+}
+
+// fieldComments reads the comments of the fields of a package's structs.
+func fieldComments(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	require.NoError(t, err)
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		require.NoError(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			of, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			if fields, ok := of.Type.(*ast.StructType); ok {
+				for _, field := range fields.Fields.List {
+					text := strings.Join(strings.Fields(field.Doc.Text()+" "+field.Comment.Text()), " ")
+					for _, name := range field.Names {
+						found[of.Name.Name+"."+name.Name] = text
+					}
+				}
+			}
+			return true
+		})
+	}
+	return found
 }
 
 var published = sync.OnceValues(func() (map[result.Kind]*jsonschema.Resolved, error) {

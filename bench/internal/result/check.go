@@ -1,27 +1,26 @@
 package result
 
-// Check is the audit: what clients were told, against what the store holds
-// after the run. It covers the warm-up too. All but the first are null when
-// the store was not audited.
+// Check is the audit: it compares the answers that clients received with what the store
+// holds after the run, warm-up included. If the store was not audited, all counts but
+// Acknowledged are nil.
 type Check struct {
-	Acknowledged  int64  `json:"acknowledged"` // sagas whose outcome a client was told
-	Terminal      *int64 `json:"terminal"`     // sagas of the run that have ended
-	Lost          *int64 `json:"lost"`         // acknowledged, and not in the store
-	BothOutcomes  *int64 `json:"both_outcomes"`
-	Uncompensated *int64 `json:"uncompensated"` // failed with a step left undone
-	Unfinished    *int64 `json:"unfinished"`
-	// Not violations, and so not asked of sagas that the rest asks: acknowledged longer
-	// ago than the store keeps finished sagas, and not there any more; failed because
-	// somebody stopped them by force.
-	Expired      int64 `json:"expired,omitempty"`
-	ForceStopped int64 `json:"force_stopped,omitempty"`
+	Acknowledged  int64  `json:"acknowledged"`  // sagas whose outcome a client received
+	Terminal      *int64 `json:"terminal"`      // finished sagas of the run; null: not audited
+	Lost          *int64 `json:"lost"`          // acknowledged sagas that the store lacks or has unfinished
+	BothOutcomes  *int64 `json:"both_outcomes"` // sagas that both succeeded and failed
+	Uncompensated *int64 `json:"uncompensated"` // failed sagas with a step that was not compensated
+	Unfinished    *int64 `json:"unfinished"`    // sagas of the run that had not ended
+
+	// These are no violations, and are left out of the counts above.
+	Expired      int64 `json:"expired,omitempty"`       // acknowledged longer ago than the store's retention, and removed
+	ForceStopped int64 `json:"force_stopped,omitempty"` // stopped by force
 }
 
 // Count is one of the counts of an audit. N is nil if the store was not audited.
 type Count struct {
 	Name      string
 	N         *int64
-	Violation bool // it must be zero
+	Violation bool // whether it must be zero
 }
 
 // Counts lists what the audit counted.

@@ -2,7 +2,7 @@ package result
 
 import "slices"
 
-// Cost is what one acknowledged saga cost, warm-up left out.
+// Cost is the cost of one acknowledged saga, without the warm-up.
 type Cost struct {
 	StoreCPUUS       *float64 `json:"store_cpu_us" label:"store CPU" unit:"µs" group:"CPU" short:"store" merge:"store"`
 	AppCPUUS         *float64 `json:"app_cpu_us" label:"app CPU" unit:"µs" group:"CPU" short:"app" merge:"app"`

@@ -9,6 +9,6 @@
 //   - Percentiles are read from histograms and never averaged.
 //   - [ReadResult] returns what [Write] wrote.
 //
-// Package validity decides whether a result may be believed, package merge combines
+// Package validity decides whether a result is valid, package merge combines
 // results of several load hosts, package report renders.
 package result

@@ -3,7 +3,7 @@ package result
 // Schema is the version of the keys of summary.json.
 const Schema = 1
 
-// Kind is which command a result is of.
+// Kind names the command that wrote a result.
 type Kind string
 
 // The kinds of results.
@@ -16,7 +16,7 @@ const (
 	KindCheck    Kind = "check"
 )
 
-// Envelope is what the results of all kinds have in common.
+// Envelope is the part that results of all kinds share.
 type Envelope struct {
 	Schema      int         `json:"schema"`
 	Kind        Kind        `json:"kind"`

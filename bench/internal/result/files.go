@@ -11,25 +11,25 @@ import (
 	"reflect"
 )
 
-// The files of a result directory. The first three are written while the run
-// is on, the others from them.
+// The files of a result directory. The first three are written during the run, the others
+// from them.
 const (
 	FileResults      = "results.bin"      // every request of the measured part, as vegeta encodes it
-	FileHistogramLog = "latency.hlog"     // latencies second by second
+	FileHistogramLog = "latency.hlog"     // latencies of each second
 	FileAcknowledged = "acknowledged.log" // the sagas that were acknowledged, warm-up included
 	FileSummary      = "summary.json"
 	FilePercentiles  = "latency.hgrm" // percentiles of the latency in milliseconds
 	FilePage         = "report.html"
-	FileMarkdown     = "report.md" // the same
+	FileMarkdown     = "report.md" // the same as text
 )
 
-// Create makes a file of a result, which only the user who runs the program can read:
-// it names hosts, and holds what a server has logged.
+// Create makes a file of a result. Only the user who runs the program can read it: it names
+// hosts, and contains the logs of servers.
 func Create(dir, name string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 }
 
-// MakeDir makes the directory of a result, which has to be empty.
+// MakeDir makes the directory of a result. It returns an error if it is not empty.
 func MakeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("the result directory: %w", err)
@@ -37,8 +37,8 @@ func MakeDir(dir string) error {
 	return CheckDir(dir)
 }
 
-// CheckDir refuses a directory with something in it: that is another result, which is
-// not to be overwritten. It need not be there.
+// CheckDir returns an error if the directory is not empty, so that no other result is
+// overwritten. The directory may be absent.
 func CheckDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -50,8 +50,8 @@ func CheckDir(dir string) error {
 	return nil
 }
 
-// writeSummary puts summary.json into the directory, and latency.hgrm if latency.hlog is
-// there. It returns what latency.hlog holds, which is empty without that file.
+// Write writes summary.json into the directory, and latency.hgrm if latency.hlog exists. It
+// returns the contents of latency.hlog, empty without that file.
 func Write(dir string, s Summary) (Recording, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Recording{}, fmt.Errorf("make the result directory: %w", err)
@@ -136,8 +136,7 @@ func ReadRecording(dir string) (Recording, error) {
 	return ReadHistogramLog(f)
 }
 
-// WriteFile writes a file of a result whole or not at all, so that a result that is there
-// is complete.
+// WriteFile writes a file of a result completely or not at all.
 func WriteFile(dir, name string, write func(io.Writer) error) (err error) {
 	f, err := Create(dir, name+".new")
 	if err != nil {

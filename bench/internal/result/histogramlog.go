@@ -8,9 +8,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// serviceTag marks the one line of a histogram log that holds the service
-// times of the whole run; the lines without a tag hold the latencies, interval
-// by interval.
+// serviceTag marks the line of a histogram log with the service times of the whole run. Lines
+// without a tag have the latencies of one interval each.
 const serviceTag = "service"
 
 // Interval is a part of the measured time, about a second long.
@@ -18,11 +17,10 @@ type Interval struct {
 	Start        time.Time // to the millisecond
 	Length       time.Duration
 	Acknowledged int64
-	P50, P99     time.Duration // of the latency; 0 when nothing was acknowledged
+	P50, P99     time.Duration // of the latency; 0 if nothing was acknowledged
 }
 
-// NewInterval describes what h holds: the latencies of the sagas acknowledged
-// between start and end.
+// NewInterval describes h, the latencies of the sagas acknowledged between start and end.
 func NewInterval(h *hdrhistogram.Histogram, start, end time.Time) Interval {
 	i := Interval{Start: start, Length: end.Sub(start), Acknowledged: h.TotalCount()}
 	if i.Acknowledged > 0 {
@@ -40,9 +38,8 @@ func (i Interval) PerS() float64 {
 	return float64(i.Acknowledged) / i.Length.Seconds()
 }
 
-// HistogramLog writes a .hlog file, which HdrHistogram's tools read and merge.
-// Its values are microseconds; the tools' own column of maxima, scaled for
-// nanoseconds, therefore shows seconds.
+// HistogramLog writes a .hlog file, which HdrHistogram's tools read and merge. Its values are
+// microseconds. The tools expect nanoseconds, so their column of maxima shows seconds.
 type HistogramLog struct {
 	w *hdrhistogram.HistogramLogWriter
 }
@@ -83,15 +80,15 @@ func (l *HistogramLog) add(h *hdrhistogram.Histogram, tag string, start, end tim
 	return nil
 }
 
-// Recording is what a histogram log holds.
+// Recording is the contents of a histogram log.
 type Recording struct {
 	Latency   *hdrhistogram.Histogram // of all intervals
 	Service   *hdrhistogram.Histogram
 	Intervals []Interval
 }
 
-// ReadHistogramLog reads a log that HistogramLog wrote, or several one after
-// another: merging the results of several hosts is concatenating their logs.
+// ReadHistogramLog reads one or more concatenated logs. Concatenating the logs of several
+// hosts merges them.
 func ReadHistogramLog(r io.Reader) (Recording, error) {
 	rec := Recording{Latency: NewHistogram(), Service: NewHistogram()}
 	for log := hdrhistogram.NewHistogramLogReader(r); ; {

@@ -43,9 +43,8 @@ func HasPercentile(percentile float64) bool {
 	return false
 }
 
-// The histograms of a run hold microseconds, to three significant digits. One
-// hour is far beyond any timeout, so that next to nothing is ever clamped to
-// it.
+// The histograms of a run hold microseconds with three significant digits. The highest value
+// is one hour, far above any timeout.
 const (
 	lowestUS          = 1
 	HighestUS         = 3_600_000_000
@@ -57,9 +56,9 @@ func NewHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(lowestUS, HighestUS, significantDigits)
 }
 
-// SamplesBeyond is how many samples have to lie above a percentile for it to
-// be given. With 10, chance moves the count above by about a third (1/√10);
-// with fewer, the number mostly tells which outliers the run happened to catch.
+// SamplesBeyond is the least number of samples above a percentile for it to be known. With
+// 10, chance changes that number by about a third (1/√10). With fewer, a percentile mostly
+// shows which outliers the run happened to have.
 const SamplesBeyond = 10
 
 // SamplesFor returns how many samples a percentile below 100 needs: p99 needs 1,000.

@@ -9,15 +9,15 @@ import (
 	"path/filepath"
 )
 
-// Result is what a result directory holds: a run or a search for a capacity.
+// Result is the contents of a result directory: a run or a search for the capacity.
 type Result struct {
 	Dir       string
-	Run       *Summary // nil: it is a Capacity
+	Run       *Summary // nil for a search
 	Recording Recording
-	Capacity  *CapacitySummary // nil: it is a Run
+	Capacity  *CapacitySummary // nil for a run
 }
 
-// ErrNoResult is of a directory that holds no result of a kind that is known here.
+// ErrNoResult reports a directory without a result of a run or of a search.
 var ErrNoResult = errors.New("no result of bench run, load or capacity")
 
 // ReadResult reads a result directory.
@@ -60,7 +60,7 @@ func ReadResult(dir string) (Result, error) {
 	return Result{Dir: dir, Run: s, Recording: rec}, nil
 }
 
-// Envelope returns what results of both kinds have.
+// Envelope returns the part that results of both kinds share.
 func (r Result) Envelope() Envelope {
 	if r.Run != nil {
 		return r.Run.Envelope
@@ -68,32 +68,33 @@ func (r Result) Envelope() Envelope {
 	return r.Capacity.Envelope
 }
 
-// Steps returns what was measured at one rate each: the run, or the steps of a search.
+// Steps returns the measurements at one rate each: the run, or the steps of a search.
 func (r Result) Steps() []Step {
 	if r.Capacity != nil {
 		return r.Capacity.Capacity.Steps
 	}
-	return []Step{r.Run.measured()}
+	return []Step{r.Run.step()}
 }
 
-// measured is a run as one measurement among others. If the run is not valid, that is
-// said of the whole result.
-func (s Summary) measured() Step {
+// step returns the run as a step. It is valid: the validity of the run is that of the whole
+// result.
+func (s Summary) step() Step {
 	return Step{DurationS: s.Run.DurationS, Measurement: s.Measurement, Validity: Validity{Valid: true}}
 }
 
-// Edge is the measurement that a result stands for: the run, or the last one at the
-// highest rate at which the service level was kept; nil: there is none.
+// MainStep returns the measurement that the figures of the result are quoted from: the run,
+// or the last step at the highest rate that met the service level. It returns nil if there
+// is none.
 func (r Result) MainStep() *Step {
 	if r.Run != nil {
-		m := r.Run.measured()
+		m := r.Run.step()
 		return &m
 	}
-	var edge *Step
+	var main *Step
 	for _, m := range r.Capacity.Capacity.ByRate() {
 		if rate := r.Capacity.Capacity.RatePerS; rate != nil && m.MeetsSLO != nil && *m.MeetsSLO && *m.Load.OfferedPerS <= *rate {
-			edge = &m
+			main = &m
 		}
 	}
-	return edge
+	return main
 }

@@ -12,15 +12,15 @@ import (
 // DefaultErrorBudget is the share of requests that may fail in a valid run.
 const DefaultErrorBudget = 0.001
 
-// SLO is a service level: what was promised.
+// SLO is a service level objective.
 type SLO struct {
-	Latencies []LatencyGoal `json:"latencies"` // each is to be kept
-	Errors    float64       `json:"errors"`    // share of the requests that may fail
+	Latencies []LatencyGoal `json:"latencies"` // all must be met
+	Errors    float64       `json:"errors"`    // share of requests that may fail
 }
 
 // LatencyGoal bounds one percentile of the latency from the due time.
 type LatencyGoal struct {
-	Percentile float64 `json:"percentile"` // as 99 or 99.9
+	Percentile float64 `json:"percentile"` // for example 99 or 99.9
 	MS         float64 `json:"ms"`
 }
 
@@ -47,22 +47,18 @@ func (o SLO) Judge(m Measurement) (met *bool, why string) {
 	return &yes, ""
 }
 
-// String is the service level in words.
+// String writes the service level as "p99 ≤ 20 ms, errors ≤ 0.1%".
 func (o SLO) String() string {
-	var all []string
-	for _, l := range o.Latencies {
-		all = append(all, l.String())
-	}
-	return strings.Join(append(all, "errors ≤ "+format.Short(100*o.Errors)+"%"), ", ")
+	return strings.TrimPrefix(o.LatencyLimits()+", errors ≤ "+format.Short(100*o.Errors)+"%", ", ")
 }
 
-// String is the goal as "p99 ≤ 20 ms".
+// String writes the goal as "p99 ≤ 20 ms".
 func (g LatencyGoal) String() string { return g.Name() + " ≤ " + format.Short(g.MS) + " ms" }
 
-// Name is that of the percentile, as "p99.9".
+// Name writes the percentile as "p99.9".
 func (g LatencyGoal) Name() string { return "p" + format.Short(g.Percentile) }
 
-// LatencyLimits is the service level without that of the errors.
+// LatencyLimits writes the service level without the errors.
 func (o SLO) LatencyLimits() string {
 	var all []string
 	for _, l := range o.Latencies {
@@ -71,9 +67,8 @@ func (o SLO) LatencyLimits() string {
 	return strings.Join(all, ", ")
 }
 
-// ParseSLO reads p99=20ms,errors=0.1%: bounds of percentiles of the latency, and
-// the share of the requests that may fail. A share that is not given is that of any
-// valid run.
+// ParseSLO reads a service level such as p99=20ms,errors=0.1%: bounds of latency
+// percentiles, and the share of requests that may fail, by default DefaultErrorBudget.
 func ParseSLO(text string) (SLO, error) {
 	slo := SLO{Errors: DefaultErrorBudget}
 	for part := range strings.SplitSeq(text, ",") {

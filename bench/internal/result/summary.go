@@ -18,28 +18,28 @@ type Summary struct {
 	Timeline []Sample `json:"timeline"`
 }
 
-// Measurement is what one load on a store did, how long it took and what it cost.
+// Measurement is one load on a store: rate, latency, cost and resources.
 type Measurement struct {
 	Load        Load      `json:"load"`
-	LatencyMS   Latency   `json:"latency_ms"` // from the moment a request was due
-	ServiceMS   Latency   `json:"service_ms"` // from the moment it was sent
+	LatencyMS   Latency   `json:"latency_ms"` // milliseconds from when a request was due
+	ServiceMS   Latency   `json:"service_ms"` // milliseconds from when it was sent
 	CostPerSaga Cost      `json:"cost_per_saga"`
 	Resources   Resources `json:"resources"`
 }
 
-// Run says what was run.
+// Run identifies a run.
 type Run struct {
-	ID         string    `json:"id"` // see RunID
+	ID         string    `json:"id"` // start in UTC, and store
 	Started    time.Time `json:"started"`
-	DurationS  float64   `json:"duration_s"` // of the measured part, to its last answer
-	Command    string    `json:"command"`    // the line to type for the same run
+	DurationS  float64   `json:"duration_s"` // seconds of the measured part, to its last answer
+	Command    string    `json:"command"`    // command that reproduces the run
 	Store      Store     `json:"store"`
 	Scenario   Scenario  `json:"scenario"`
-	Topology   string    `json:"topology"`    // what ran where, in words
-	Targets    []string  `json:"targets"`     // URLs of servers that ran before; empty: one was started for the run, or they are not known
-	AppHosts   int       `json:"app_hosts"`   // servers that the load went to; 0: not known
-	SharedHost bool      `json:"shared_host"` // load, app or store shared a machine
-	Commit     *string   `json:"commit"`      // of this program
+	Topology   string    `json:"topology"`    // which processes ran on which machines
+	Targets    []string  `json:"targets"`     // URLs of servers that ran already; empty: one was started for the run, or unknown
+	AppHosts   int       `json:"app_hosts"`   // number of app servers; 0: unknown
+	SharedHost bool      `json:"shared_host"` // whether load, app or store shared a machine
+	Commit     *string   `json:"commit"`      // of this program; null: unknown
 }
 
 // RunID names a run after its start, in UTC, and its store.
@@ -47,11 +47,11 @@ func RunID(started time.Time, store string) string {
 	return started.UTC().Format("20060102-150405") + "-" + store
 }
 
-// Store is what the store's engine said of itself.
+// Store describes the store, as its engine reports it.
 type Store struct {
 	Driver     string            `json:"driver"`
 	Version    string            `json:"version"`
-	Settings   map[string]string `json:"settings"`   // by the engine's own names
+	Settings   map[string]string `json:"settings"`   // by the engine's names
 	Durability string            `json:"durability"` // D0 to D4; empty: unknown
 }
 
@@ -60,12 +60,12 @@ type Scenario struct {
 	Steps    int     `json:"steps"`
 	Branches string  `json:"branches"` // empty or http
 	Payload  int     `json:"payload"`  // bytes per step
-	Fail     float64 `json:"fail"`     // share of the sagas that were asked to fail
+	Fail     float64 `json:"fail"`     // share of sagas that fail on request
 }
 
-// LateAfter is how long after it was due a request counts as sent late. Timers
-// and schedulers account for a millisecond or two; ten show that the sender,
-// or its limit of requests in flight, could not follow.
+// LateAfter is the delay from which on a request counts as sent late. Timers and schedulers
+// cause a millisecond or two. Ten show that the sender, or its limit of requests in flight,
+// did not keep up.
 const LateAfter = 10 * time.Millisecond
 
 // Load modes.
@@ -74,22 +74,22 @@ const (
 	Closed = "closed" // a fixed number of requests is kept in flight
 )
 
-// Load says what was sent in the measured part, and what became of it.
+// Load describes the requests of the measured part.
 type Load struct {
 	Mode         string           `json:"mode"`
-	InFlight     int              `json:"in_flight"`      // closed: kept in flight; open: the most allowed
-	Profile      string           `json:"profile"`        // rate that each load host was asked for, as 500/s, 100/s,200/s or 100/s..2000/s; empty in a closed loop
+	InFlight     int              `json:"in_flight"`      // requests in flight: constant in a closed loop, the limit in an open loop
+	Profile      string           `json:"profile"`        // rate of each load host, as 500/s, 100/s,200/s or 100/s..2000/s; empty in a closed loop
 	Arrival      string           `json:"arrival"`        // constant or poisson; empty in a closed loop
-	OfferedPerS  *float64         `json:"offered_per_s"`  // on average; null in a closed loop
+	OfferedPerS  *float64         `json:"offered_per_s"`  // average; null in a closed loop
 	AchievedPerS float64          `json:"achieved_per_s"` // acknowledged sagas
 	Requests     int64            `json:"requests"`
-	Errors       int64            `json:"errors"` // a saga rolled back as asked is none
+	Errors       int64            `json:"errors"` // a saga that fails on request is none
 	ErrorsByKind map[string]int64 `json:"errors_by_kind"`
-	Late         *int64           `json:"late"`    // sent more than LateAfter after they were due; null in a closed loop
-	Dropped      *int64           `json:"dropped"` // due and never sent; null in a closed loop
+	Late         *int64           `json:"late"`    // requests sent over 10 ms after they were due; null in a closed loop
+	Dropped      *int64           `json:"dropped"` // requests never sent; null in a closed loop
 }
 
-// Validity says whether the result may be believed.
+// Validity says whether a result may be used.
 type Validity struct {
 	Valid    bool     `json:"valid"`
 	Warnings []string `json:"warnings"` // "what: why, with its numbers"
@@ -98,32 +98,30 @@ type Validity struct {
 // Environment is the machine of the load generator.
 type Environment struct {
 	CPU      string            `json:"cpu"`
-	Cores    int               `json:"cores"`  // logical, that this process may use
+	Cores    int               `json:"cores"`  // logical cores that this process may use
 	Memory   int64             `json:"memory"` // bytes
 	Kernel   string            `json:"kernel"`
 	Go       string            `json:"go"`
-	Governor *string           `json:"governor"` // of CPU frequency; null: not readable
-	Versions map[string]string `json:"versions"` // of what took part
+	Governor *string           `json:"governor"` // CPU frequency governor; null: unknown
+	Versions map[string]string `json:"versions"` // of libraries and tools
 }
 
-// steps and ramps are what a profile is written with that changes.
+// The separators of profiles that change the rate.
 const (
 	steps = ","
 	ramps = ".."
 )
 
-// Changes reports whether the offered rate was to change.
+// Changes reports whether the profile changes the offered rate.
 func (l Load) Changes() bool {
 	return strings.Contains(l.Profile, steps) || strings.Contains(l.Profile, ramps)
 }
 
-// overloadedBelow is the share of the offered rate that has to be achieved for
-// a latency to be called a service level.
+// overloadedBelow is the share of the offered rate below which a run is overloaded.
 const overloadedBelow = 0.99
 
-// Overloaded reports whether the system could not follow the offered rate. Its
-// latencies then grow with the length of the run and are no service level.
-// Requests that failed are not held against it here.
+// Overloaded reports whether the system did not follow the offered rate. Latencies then grow
+// with the length of the run. Failed requests count as followed.
 func (l Load) Overloaded() bool {
 	if l.OfferedPerS == nil || l.Requests == 0 {
 		return false
@@ -164,7 +162,7 @@ func (l Load) ErrorKinds() []string {
 	return kinds
 }
 
-// Verdict is what stands above a result that must not be relied on; empty above others.
+// Verdict returns the line above an invalid result, empty for a valid one.
 func (v Validity) Verdict() string {
 	if v.Valid {
 		return ""
