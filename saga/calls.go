@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"sagabench/saga/machine"
@@ -147,7 +148,7 @@ func (c *Coordinator) call(r *run, b store.Branch, notBefore, leaseEnd time.Time
 		a.Reason = machine.Reason(fmt.Sprintf("step %d, %s: %s", b.Step()+1, Op(b), why))
 	}
 	if b.IsCompensation() && outcome == machine.Failed {
-		c.stats.refusedCompensations.Add(1)
+		atomic.AddInt64(&c.stats.RefusedCompensations, 1)
 	}
 	if c.cfg.Observe != nil {
 		c.cfg.Observe(Attempt{Call: call, Began: began, Took: time.Since(began), Outcome: outcome, Reason: a.Reason})

@@ -81,21 +81,18 @@ const commandAttempts = 100
 // command writes what change returns for an unfinished saga; nil: nothing. A saga that has
 // ended must have done so in the wanted status.
 func (c *Coordinator) command(ctx context.Context, gid string, change func(Info) *store.Transition, wanted store.Status) error {
-	var err error
+	var conflict error
 	written := false
 	for range commandAttempts {
-		var info Info
-		info, err = c.Get(ctx, gid)
+		info, err := c.Get(ctx, gid)
 		switch {
 		case written && errors.Is(err, store.ErrNotFound):
 			return nil // it has ended, and is not kept
 		case err != nil:
 			return err
-		}
-		if info.Status.Final() {
-			if info.Status == wanted {
-				return nil
-			}
+		case info.Status.Final() && info.Status == wanted:
+			return nil
+		case info.Status.Final():
 			return fmt.Errorf("saga %s: %w: %v", gid, ErrEnded, info.Status)
 		}
 		t := change(info)
@@ -103,28 +100,31 @@ func (c *Coordinator) command(ctx context.Context, gid string, change func(Info)
 			return nil
 		}
 		t.GID, t.Epoch, t.From = gid, info.Epoch, info.Status
-		if err = c.commit.Apply(ctx, t); err == nil {
-			if t.To != info.Status { // an abort, or a forced stop
-				_ = info.State.SetNote(t.Note) // which we have made
-				c.aborts.add(gid, info.State, c.store.Retention())
-			}
-			c.sagas.notify(gid)
-			select {
-			case c.wake <- struct{}{}:
-			default: // recovery is woken already
-			}
-			if t.To != store.StatusAborting || t.Release {
-				return nil
-			}
-			written = true // but perhaps after the saga was deferred: read it again
+		switch err = c.commit.Apply(ctx, t); {
+		case errors.Is(err, store.ErrConflict):
+			conflict = fmt.Errorf("saga %s: %w", gid, err)
 			continue
+		case err != nil:
+			return fmt.Errorf("saga %s: %w", gid, err)
 		}
-		if !errors.Is(err, store.ErrConflict) {
-			break
+		if t.To != info.Status { // an abort, or a forced stop
+			_ = info.State.SetNote(t.Note) // which we have made
+			c.aborts.add(gid, info.State, c.store.Retention())
 		}
+		c.sagas.notify(gid)
+		signal(c.wake)
+		if t.To != store.StatusAborting || t.Release {
+			return nil
+		}
+		written, conflict = true, nil // but perhaps after the saga was deferred: read it again
 	}
-	if err == nil {
-		return nil
+	return conflict
+}
+
+// signal sends to a channel of capacity 1, unless it is signalled already.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
-	return fmt.Errorf("saga %s: %w", gid, err)
 }

@@ -24,6 +24,7 @@ func resultOf(s machine.State) Result { return Result{Status: s.Status, Reason: 
 // Coordinator runs sagas over a store. Its methods may be called from many
 // goroutines.
 type Coordinator struct {
+	stats  Counters // first, as 32-bit machines align only that to 64 bits; read and changed by sync/atomic
 	store  store.Store
 	commit *groupcommit.Committer
 	caller Caller
@@ -33,7 +34,6 @@ type Coordinator struct {
 
 	sagas  registry
 	aborts aborts
-	stats  counters
 
 	admitted   atomic.Int64 // weight of the submitted sagas under way
 	releaseOne func()       // takes 1 off admitted; made once, not for each saga
@@ -79,7 +79,7 @@ func New(s store.Store, caller Caller, cfg Config) (*Coordinator, error) {
 
 // start registers and counts a run. It reports false if the saga is running here already.
 // Drive a started run: that finishes it.
-func (c *Coordinator) start(r *run, count *atomic.Int64) (bool, error) {
+func (c *Coordinator) start(r *run, count *int64) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -89,15 +89,15 @@ func (c *Coordinator) start(r *run, count *atomic.Int64) (bool, error) {
 		return false, nil
 	}
 	c.recallAbort(r)
-	count.Add(1)
-	c.stats.inFlight.Add(1)
+	atomic.AddInt64(count, 1)
+	atomic.AddInt64(&c.stats.InFlight, 1)
 	c.background.Add(1)
 	return true, nil
 }
 
 // finish undoes start.
 func (c *Coordinator) finish(r *run) {
-	c.stats.inFlight.Add(-1)
+	atomic.AddInt64(&c.stats.InFlight, -1)
 	c.sagas.remove(r)
 	if r.onFinish != nil {
 		r.onFinish()

@@ -1,6 +1,7 @@
 package saga
 
 import (
+	"reflect"
 	"sync/atomic"
 
 	"sagabench/store"
@@ -25,33 +26,19 @@ type Counters struct {
 	InFlight             int64 // sagas that run here now
 }
 
-type counters struct {
-	submitted, refused, recovered, succeeded, failed, deferred, lost, storeErrors, lostWrites, refusedCompensations, inFlight atomic.Int64
-}
-
-func (c *counters) ended(s store.Status) {
+func (c *Counters) ended(s store.Status) {
 	if s == store.StatusSucceeded {
-		c.succeeded.Add(1)
+		atomic.AddInt64(&c.Succeeded, 1)
 	} else {
-		c.failed.Add(1)
+		atomic.AddInt64(&c.Failed, 1)
 	}
 }
 
 // Counters reads the counters one by one, not as one snapshot.
-func (c *Coordinator) Counters() Counters {
-	s := &c.stats
-	return Counters{
-		Submitted:   s.submitted.Load(),
-		Refused:     s.refused.Load(),
-		Recovered:   s.recovered.Load(),
-		Succeeded:   s.succeeded.Load(),
-		Failed:      s.failed.Load(),
-		Deferred:    s.deferred.Load(),
-		Lost:        s.lost.Load(),
-		StoreErrors: s.storeErrors.Load(),
-		LostWrites:  s.lostWrites.Load(),
-
-		RefusedCompensations: s.refusedCompensations.Load(),
-		InFlight:             s.inFlight.Load(),
+func (c *Coordinator) Counters() (now Counters) {
+	from, to := reflect.ValueOf(&c.stats).Elem(), reflect.ValueOf(&now).Elem()
+	for i := range to.NumField() {
+		to.Field(i).SetInt(atomic.LoadInt64(from.Field(i).Addr().Interface().(*int64)))
 	}
+	return now
 }

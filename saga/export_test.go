@@ -11,7 +11,7 @@ import (
 func AtOnce(all, body int) (n int) {
 	s := newSlots(all)
 	for {
-		if _, ok := s.take(&claimed{weight: s.weight(body)}, 0); !ok {
+		if _, ok := s.take(&claimed{weight: s.weight(body)}, true); !ok {
 			return n
 		}
 		n++

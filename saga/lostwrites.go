@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sagabench/saga/machine"
@@ -16,20 +17,26 @@ import (
 // restores what it knows: the abort, so that no action is called once a compensation may
 // have been, and the marks.
 
-// gone returns the error for a saga that is absent from the store. How it ended is unknown.
-func (c *Coordinator) gone(r *run, t *store.Transition, unsure bool, err error) error {
-	last := fmt.Sprintf("%v was not written", t.To)
+// onNotFound returns nil if the saga is absent because t ended it: finished sagas are not
+// kept, and nobody else ends it under our lease (see ForceStop). Otherwise it is not known
+// how the saga ended.
+func (c *Coordinator) onNotFound(r *run, t *store.Transition, unsure bool, err error) error {
+	retention := c.store.Retention()
+	if t.To.Final() && unsure && retention == 0 && time.Now().Before(r.leaseEnd) {
+		return nil
+	}
+	last, kept := fmt.Sprintf("%v was not written", t.To), "finished sagas are not kept"
 	if unsure {
 		last = fmt.Sprintf("whether %v was written is not known", t.To)
 	}
-	retention := c.store.Retention()
-	if retention == 0 {
-		return fmt.Errorf("%w: %s, and then the saga was gone; finished sagas are not kept: %w", ErrEndUnknown, last, err)
+	if retention > 0 {
+		kept = fmt.Sprintf("finished sagas are kept for %v", retention)
+		if !c.mayBeExpired(r) {
+			c.reportLostWrites(r, "found", "nothing")
+		}
 	}
-	if !c.mayBeExpired(r) {
-		c.reportLostWrites(r, "found", "nothing")
-	}
-	return fmt.Errorf("%w: %s, and then the saga was gone; finished sagas are kept for %v: %w", ErrEndUnknown, last, retention, err)
+	r.gone = fmt.Errorf("%w: %s, and then the saga was gone; %s: %w", ErrEndUnknown, last, kept, err)
+	return r.gone
 }
 
 // mayBeExpired reports whether another coordinator may have ended the saga so long ago
@@ -51,7 +58,7 @@ func (c *Coordinator) isOtherSaga(r *run, record store.Record) bool {
 }
 
 func (c *Coordinator) reportLostWrites(r *run, found ...any) {
-	c.stats.lostWrites.Add(1)
+	atomic.AddInt64(&c.stats.LostWrites, 1)
 	c.log.Error("the store has lost writes that it had acknowledged",
 		append([]any{"gid", r.saga.GID, "epoch", r.epoch, "status", r.state.Status, "marks", r.state.Marks}, found...)...)
 }
@@ -87,7 +94,7 @@ func (c *Coordinator) restore(r *run, record store.Record) error {
 		_ = found.SetNote(record.Note) // another coordinator may have called an action meanwhile
 		r.calls.busyUntil = later(r.calls.busyUntil, time.Now().Add(found.Busy))
 		if !reported {
-			r.state.Aborted = lostAbort(r.state.Aborted)
+			r.state.Aborted = machine.Reason("the store lost this abort, so it was written again: " + r.state.Aborted)
 		}
 		r.state.Busy = r.calls.busyFor()
 		t.To, t.Note = r.state.Status, r.state.Note()
@@ -105,11 +112,6 @@ func (c *Coordinator) restore(r *run, record store.Record) error {
 	err := c.commit.Apply(context.Background(), t)
 	r.lostWrites = err != nil
 	return err
-}
-
-// lostAbort is the reason of an abort that was written again.
-func lostAbort(why string) string {
-	return machine.Reason("the store lost this abort, so it was written again: " + why)
 }
 
 // aborts remembers the newest aborted sagas of this process, in case the store forgets

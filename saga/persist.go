@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"sagabench/saga/machine"
@@ -90,7 +91,7 @@ func (c *Coordinator) writeAgain(r *run, t *store.Transition, want machine.State
 			unsure = true
 			select {
 			case <-time.After(pause):
-				c.stats.storeErrors.Add(1)
+				atomic.AddInt64(&c.stats.StoreErrors, 1)
 			case <-c.ctx.Done():
 				return c.ctx.Err()
 			}
@@ -155,14 +156,4 @@ func (c *Coordinator) isApplied(r *run, t *store.Transition, want machine.State,
 		return false, fmt.Errorf("%w: it is %v with marks %s under our own epoch", errTakenOver, record.Status, record.Marks)
 	}
 	return false, nil
-}
-
-// onNotFound returns nil if the saga is absent because t ended it: finished sagas are not
-// kept, and nobody else ends it under our lease (see ForceStop).
-func (c *Coordinator) onNotFound(r *run, t *store.Transition, unsure bool, err error) error {
-	if t.To.Final() && unsure && c.store.Retention() == 0 && time.Now().Before(r.leaseEnd) {
-		return nil
-	}
-	r.gone = c.gone(r, t, unsure, err)
-	return r.gone
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"sagabench/internal/outage"
@@ -29,7 +30,7 @@ func (c *Coordinator) recoverDue() {
 			err = nil
 		}
 		if err != nil {
-			c.stats.storeErrors.Add(1)
+			atomic.AddInt64(&c.stats.StoreErrors, 1)
 		}
 		log.Report(err)
 		pause := time.Duration(0)
@@ -95,7 +96,7 @@ func (r *recovery) resume(records []store.Record, leased time.Time) {
 	for began := time.Now(); len(waiting) > 0; {
 		var left []*claimed
 		for _, s := range waiting {
-			switch delay, ok := r.slots.take(s, time.Since(began)); {
+			switch delay, ok := r.slots.take(s, time.Since(began) < slowAfter); {
 			case ok:
 				r.run(s)
 			case delay > 0:
@@ -144,7 +145,7 @@ func (r *recovery) read(record store.Record, leased time.Time) *claimed {
 func (r *recovery) run(s *claimed) {
 	s.run.onFinish = func() { r.slots.release(s) }
 	s.run.beforeCalls = func(calls []store.Branch) time.Duration { return r.chargeNext(s, calls) }
-	started, err := r.start(s.run, &r.stats.recovered)
+	started, err := r.start(s.run, &r.stats.Recovered)
 	if started {
 		go r.drive(context.Background(), s.run, true)
 		return

@@ -51,10 +51,7 @@ func (g *registry) notify(gid string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if e, ok := g.sagas[gid]; ok && e.run != nil {
-		select {
-		case e.run.changed <- struct{}{}:
-		default: // it is notified already
-		}
+		signal(e.run.changed)
 	}
 }
 

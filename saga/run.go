@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"sagabench/saga/machine"
@@ -84,7 +85,7 @@ func (c *Coordinator) drive(ctx context.Context, r *run, mayWait bool) (over boo
 		case err == nil && mayWait && len(d.Calls) > 0:
 			if r.beforeCalls != nil {
 				if delay := r.beforeCalls(d.Calls); delay > 0 {
-					c.stats.deferred.Add(1)
+					atomic.AddInt64(&c.stats.Deferred, 1)
 					c.releaseLease(r, delay)
 					return true
 				}
@@ -102,7 +103,7 @@ func (c *Coordinator) drive(ctx context.Context, r *run, mayWait bool) (over boo
 			c.stats.ended(r.state.Status)
 			return true
 		case d.Deferred > 0:
-			c.stats.deferred.Add(1)
+			atomic.AddInt64(&c.stats.Deferred, 1)
 			return true
 		}
 		if r.events = c.startCalls(r, d.Calls, r.events[:0]); len(r.events) > 0 {
@@ -230,7 +231,7 @@ func (c *Coordinator) abandon(r *run, why error) {
 		return
 	}
 	if r.gone == nil || c.store.Retention() == 0 { // else the store has lost it, and nobody took it over
-		c.stats.lost.Add(1)
+		atomic.AddInt64(&c.stats.Lost, 1)
 	}
 	c.log.Warn("the saga is no longer run here", "gid", r.saga.GID, "reason", why)
 }

@@ -86,10 +86,8 @@ func escapedLen(text string) int {
 
 // encode returns the stored form of the saga. Equal sagas have equal bodies.
 func (s *Saga) encode() ([]byte, error) {
-	if n := s.size(func(text string) int { return len(text) }); n > store.MaxBodyBytes/6 { // encoding costs several times the result
-		if n = s.size(escapedLen); n > store.MaxBodyBytes {
-			return nil, fmt.Errorf("%w: body: %d bytes as JSON, where < > & take six, at most %d", store.ErrInvalid, n, store.MaxBodyBytes)
-		}
+	if n := s.size(escapedLen); n > store.MaxBodyBytes { // encoding costs several times the result
+		return nil, fmt.Errorf("%w: body: %d bytes as JSON, where < > & take six, at most %d", store.ErrInvalid, n, store.MaxBodyBytes)
 	}
 	body, err := json.Marshal(s)
 	if err != nil {

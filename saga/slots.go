@@ -85,20 +85,18 @@ func (s *slots) awaitChange(stop <-chan struct{}) (stopped bool) {
 }
 
 // take gives a saga its slots if its participants are within their shares. If not, the saga
-// must be deferred by delay if a participant is slow or the saga has waited long enough.
-// Otherwise delay is 0, and the saga waits.
-func (s *slots) take(c *claimed, waited time.Duration) (delay time.Duration, ok bool) {
+// must be deferred by delay if a participant is slow or the saga may not wait. Otherwise
+// delay is 0, and the saga waits.
+func (s *slots) take(c *claimed, mayWait bool) (delay time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	for _, name := range c.participants {
-		if delay, ok := s.checkShare(name, s.free, c.weight, waited < slowAfter, now); !ok {
-			return delay, false
-		}
+	if delay, ok := s.checkShares(c, c.participants, s.free, mayWait, now); !ok {
+		return delay, false
 	}
 	switch {
 	case c.weight <= s.free:
-	case waited < slowAfter:
+	case mayWait:
 		return 0, false
 	default:
 		return slowAfter, false
@@ -108,20 +106,23 @@ func (s *slots) take(c *claimed, waited time.Duration) (delay time.Duration, ok 
 	return 0, true
 }
 
-// checkShare reports whether a participant may hold more slots while so many are free. If
+// checkShares reports whether participants may hold more slots while so many are free. If
 // not, delay is 0 if the saga may wait and the participant is not slow.
-func (s *slots) checkShare(name string, free, weight int, mayWait bool, now time.Time) (delay time.Duration, ok bool) {
-	p := s.shares[name]
-	if p == nil || p.slots < perFree*free {
-		return 0, true
+func (s *slots) checkShares(c *claimed, names []string, free int, mayWait bool, now time.Time) (delay time.Duration, ok bool) {
+	for _, name := range names {
+		p := s.shares[name]
+		if p == nil || p.slots < perFree*free {
+			continue
+		}
+		age := now.Sub(s.epoch) - p.started/time.Duration(p.runs)
+		if age < slowAfter && mayWait {
+			return 0, false
+		}
+		// A run takes twice its age: on average it is half over.
+		p.backlogEnd = later(p.backlogEnd, now).Add(2 * age * time.Duration(c.weight) / time.Duration(p.slots))
+		return max(p.backlogEnd.Sub(now), slowAfter), false
 	}
-	age := now.Sub(s.epoch) - p.started/time.Duration(p.runs)
-	if age < slowAfter && mayWait {
-		return 0, false
-	}
-	// A run takes twice its age: on average it is half over.
-	p.backlogEnd = later(p.backlogEnd, now).Add(2 * age * time.Duration(weight) / time.Duration(p.slots))
-	return max(p.backlogEnd.Sub(now), slowAfter), false
+	return 0, true
 }
 
 // recharge charges a run's slots to the participants that it calls next, under the same
@@ -133,11 +134,9 @@ func (s *slots) recharge(c *claimed, to []string, mayWait, must bool) (delay tim
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	for _, name := range to {
-		if must || slices.Contains(c.participants, name) {
-			continue
-		}
-		if delay, ok := s.checkShare(name, s.free+c.weight, c.weight, mayWait, now); !ok {
+	if !must {
+		added := slices.DeleteFunc(slices.Clone(to), func(name string) bool { return slices.Contains(c.participants, name) })
+		if delay, ok := s.checkShares(c, added, s.free+c.weight, mayWait, now); !ok {
 			return delay, false
 		}
 	}
@@ -181,10 +180,7 @@ func (s *slots) release(c *claimed) {
 	defer s.mu.Unlock()
 	s.free += c.weight
 	s.discharge(c)
-	select {
-	case s.released <- struct{}{}:
-	default: // it is signalled already
-	}
+	signal(s.released)
 }
 
 // firstCalls returns the branches that the run will call first.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"sagabench/saga/machine"
@@ -49,7 +50,7 @@ func (c *Coordinator) submit(ctx context.Context, s *Saga) (*run, error) {
 	weight := c.weight(s)
 	if c.admitted.Add(weight) > int64(c.cfg.MaxInFlight) {
 		c.admitted.Add(-weight)
-		c.stats.refused.Add(1)
+		atomic.AddInt64(&c.stats.Refused, 1)
 		return nil, fmt.Errorf("saga %s: %w: %d, as many as coordinator.max_in_flight allows", s.GID, ErrBusy, c.cfg.MaxInFlight)
 	}
 	r, err := c.create(ctx, s)
@@ -108,7 +109,7 @@ func (c *Coordinator) create(ctx context.Context, s *Saga) (*run, error) {
 			return nil, err
 		}
 	}
-	started, err := c.start(r, &c.stats.submitted)
+	started, err := c.start(r, &c.stats.Submitted)
 	switch {
 	case err != nil:
 		c.releaseLease(r, dueNow)

@@ -159,6 +159,7 @@ func TestRun_GidUsedAgain_GetsItsOwnEnd(t *testing.T) {
 		<-caller.checking // the second has come in
 		close(firstMayEnd)
 		until(t, "the first has ended", func() bool { return c.Counters().Failed == 1 })
+		time.Sleep(2 * time.Millisecond) // ages are to the millisecond: see aborts.state
 		close(secondMayStart)
 		require.Equal(t, saga.Result{Status: store.StatusSucceeded}, <-ended)
 	})
