@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -61,10 +62,7 @@ func classify(r *vegeta.Result, submitted string) (outcome store.Status, gid, ki
 // transportKind returns the kind in the text of an error of transport, to which
 // http.Client has added method and URL.
 func transportKind(text string) string {
-	_, failure, found := strings.Cut(text, kindMark)
-	if !found {
-		return kindOther
-	}
+	_, failure, _ := strings.Cut(text, kindMark)
 	kind, _, _ := strings.Cut(failure, ":")
-	return kind
+	return cmp.Or(kind, kindOther)
 }

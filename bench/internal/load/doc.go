@@ -16,12 +16,10 @@
 //     begins. Only its acknowledged sagas are recorded.
 //   - An interrupted run ends within seconds and has a result.
 //
-// The load generator often shares its machine with what it measures, so its cost
-// matters. BenchmarkRun measures it against a trivial server in another process, both on
-// two cores. A request of a closed loop costs 30 to 37 µs of CPU, the same as with
-// vegeta alone; most of that is net/http and the kernel. An open loop below the
-// machine's capacity costs about 60 µs at 5,000/s and 120 to 150 µs at 1,000/s, because
-// threads sleep and wake between requests.
+// The load generator often shares its machine with what it measures. On two cores, a
+// request of a closed loop costs 30 to 37 µs of CPU (BenchmarkRun), as with vegeta alone.
+// One of an open loop below the machine's capacity costs 60 µs at 5,000/s and up to 150 µs
+// at 1,000/s, because threads sleep and wake between requests.
 //
 // One goroutine counts and records all results, in about 0.1 µs each
 // (BenchmarkRecorder). So percentiles are never computed from other percentiles.

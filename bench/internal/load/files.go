@@ -65,14 +65,6 @@ type ackFile struct {
 	lines int64
 }
 
-func createAckFile(dir string) (*ackFile, error) {
-	o, err := createOutput(dir, result.FileAcknowledged)
-	if err != nil {
-		return nil, err
-	}
-	return &ackFile{output: o}, nil
-}
-
 func (f *ackFile) add(outcome store.Status, sent time.Time, gid string) error {
 	if _, err := fmt.Fprintf(f, "%c %d %s\n", outcome, sent.Unix(), gid); err != nil {
 		return fmt.Errorf("write %s: %w", result.FileAcknowledged, err)
@@ -118,8 +110,6 @@ func readAckFile(r io.Reader, do func(Acknowledgement) error) error {
 	return nil
 }
 
-const bufferBytes = 64 << 10
-
 // output is a buffered file.
 type output struct {
 	*bufio.Writer
@@ -131,7 +121,7 @@ func createOutput(dir, name string) (*output, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create a file of the result: %w", err)
 	}
-	return &output{bufio.NewWriterSize(f, bufferBytes), f}, nil
+	return &output{bufio.NewWriterSize(f, 64<<10), f}, nil
 }
 
 func (o *output) close() error {

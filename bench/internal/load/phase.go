@@ -53,7 +53,7 @@ func newPhase(ctx context.Context, cfg Config, profile Profile, planned time.Dur
 func (p *phase) run(ctx context.Context) (err error) {
 	attacker := vegeta.NewAttacker(
 		vegeta.MaxWorkers(uint64(p.cfg.workers())),
-		vegeta.Client(&http.Client{Transport: p.sender()}),
+		vegeta.Client(&http.Client{Transport: p}),
 		vegeta.Redirects(vegeta.NoFollow),
 	)
 	var pacer vegeta.Pacer = vegeta.Rate{} // closed loop: as soon as a worker is free
@@ -97,22 +97,6 @@ func (p *phase) run(ctx context.Context) (err error) {
 	return errors.Join(err, failed)
 }
 
-// sender counts the requests in flight. A request ends with its answer, not when its
-// result is recorded: that delay is the load generator's fault.
-func (p *phase) sender() http.RoundTripper {
-	next := &submitter{p.gids, p.transport}
-	return roundTrip(func(req *http.Request) (*http.Response, error) {
-		p.observer.RequestSent()
-		defer p.ended.Add(1)
-		return next.RoundTrip(req)
-	})
-}
-
-// roundTrip makes a function an http.RoundTripper.
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
-
 func (p *phase) record(r *vegeta.Result) error {
 	outcome, gid, kind := classify(r, p.gids.of(r.Seq))
 	late := p.recorder.add(r, outcome, kind)
@@ -133,20 +117,11 @@ func (p *phase) tick() error {
 	now := time.Now()
 	i, err := p.recorder.endInterval(now)
 	if p.cfg.Progress != nil {
-		p.cfg.Progress(p.progress(now, i))
+		p.cfg.Progress(Progress{
+			WarmingUp: p.files == nil, Elapsed: now.Sub(p.began), Planned: p.planned,
+			Requests: p.recorder.res.Requests, Errors: p.recorder.res.Errors,
+			PerS: i.PerS(), P50: i.P50, P99: i.P99,
+		})
 	}
 	return err
-}
-
-func (p *phase) progress(now time.Time, last result.Interval) Progress {
-	return Progress{
-		WarmingUp: p.files == nil,
-		Elapsed:   now.Sub(p.began),
-		Planned:   p.planned,
-		Requests:  p.recorder.res.Requests,
-		Errors:    p.recorder.res.Errors,
-		PerS:      last.PerS(),
-		P50:       last.P50,
-		P99:       last.P99,
-	}
 }

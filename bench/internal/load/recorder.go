@@ -31,16 +31,10 @@ type recorder struct {
 func newRecorder(inFlight int, began time.Time, s *schedule) *recorder {
 	m := &recorder{
 		res: Result{
-			Began:        began,
-			ErrorsByKind: map[string]int64{},
-			Latency:      result.NewHistogram(),
-			Service:      result.NewHistogram(),
-			mode:         result.Closed,
-			inFlight:     inFlight,
+			Began: began, ErrorsByKind: map[string]int64{}, Latency: result.NewHistogram(), Service: result.NewHistogram(),
+			mode: result.Closed, inFlight: inFlight,
 		},
-		last:     began,
-		interval: result.NewHistogram(),
-		from:     began,
+		last: began, interval: result.NewHistogram(), from: began,
 	}
 	if s != nil {
 		m.res.mode, m.schedule, m.arrivals = result.Open, s, s.arrivals()

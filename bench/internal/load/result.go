@@ -22,7 +22,7 @@ type Result struct {
 	Errors       int64
 	ErrorsByKind map[string]int64
 
-	Late    int64 // open loop: sent more than report.LateAfter after they were due
+	Late    int64 // open loop: sent more than result.LateAfter after they were due
 	LateOwn int64 // late, but not because of MaxInFlight: the load generator's fault
 	Dropped int64 // open loop: due before the end and not sent
 
@@ -30,7 +30,7 @@ type Result struct {
 	// due when it is sent.
 	Latency *hdrhistogram.Histogram // from the due time
 	Service *hdrhistogram.Histogram // from the send
-	Clamped int64                   // latencies above report.HighestUS, recorded as that
+	Clamped int64                   // latencies above result.HighestUS, recorded as that
 
 	Intervals    []result.Interval // about one a second
 	AchievedPerS float64           // see Load
@@ -56,13 +56,8 @@ func (r Result) Sagas() int64 { return r.Succeeded + r.Failed }
 // is subtracted from the time taken.
 func (r Result) Load() result.Load {
 	l := result.Load{
-		Mode:         r.mode,
-		InFlight:     r.inFlight,
-		OfferedPerS:  r.offered,
-		AchievedPerS: r.AchievedPerS,
-		Requests:     r.Requests,
-		Errors:       r.Errors,
-		ErrorsByKind: r.ErrorsByKind,
+		Mode: r.mode, InFlight: r.inFlight, OfferedPerS: r.offered, AchievedPerS: r.AchievedPerS,
+		Requests: r.Requests, Errors: r.Errors, ErrorsByKind: r.ErrorsByKind,
 	}
 	if r.mode == result.Open {
 		l.Late, l.Dropped = &r.Late, &r.Dropped

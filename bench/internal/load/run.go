@@ -24,10 +24,11 @@ func Run(ctx context.Context, cfg Config) (res Result, err error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return Result{}, fmt.Errorf("make the result directory: %w", err)
 	}
-	acks, err := createAckFile(cfg.Dir)
+	list, err := createOutput(cfg.Dir, result.FileAcknowledged)
 	if err != nil {
 		return Result{}, err
 	}
+	acks := &ackFile{output: list}
 	transport := newTransport(cfg.Timeout, cfg.workers())
 	defer transport.close()
 	defer func() {

@@ -74,17 +74,15 @@ func (c Config) targeter() vegeta.Targeter {
 	if c.Token.IsSet() {
 		header.Set("Authorization", "Bearer "+c.Token.Reveal())
 	}
-	withBody := header.Clone()
-	withBody.Set("Content-Type", "application/json")
+	if c.Targets[0].Submission != nil {
+		header.Set("Content-Type", "application/json")
+	}
 	var hits atomic.Uint64
 	return func(t *vegeta.Target) error {
 		target := &c.Targets[(hits.Add(1)-1)%uint64(len(c.Targets))]
-		*t = vegeta.Target{Method: http.MethodPost, URL: target.URL, Header: header}
-		if target.Submission != nil {
-			t.Header, t.Body = withBody, target.Submission
-			if target.Fail > 0 && rand.Float64() < target.Fail {
-				t.Body = target.Refused
-			}
+		*t = vegeta.Target{Method: http.MethodPost, URL: target.URL, Header: header, Body: target.Submission}
+		if target.Fail > 0 && rand.Float64() < target.Fail {
+			t.Body = target.Refused
 		}
 		return nil
 	}
@@ -114,16 +112,14 @@ func (g gids) of(seq uint64) string {
 	return g.prefix + strings.Repeat("0", gidDigits-len(digits)) + digits
 }
 
-// submitter puts gids into submissions.
-type submitter struct {
-	gids gids
-	next http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (s *submitter) RoundTrip(req *http.Request) (*http.Response, error) {
+// RoundTrip implements http.RoundTripper. It puts the gid into a submission and counts the
+// requests in flight. A request ends with its answer, not when its result is recorded: that
+// delay is the load generator's fault.
+func (p *phase) RoundTrip(req *http.Request) (*http.Response, error) {
+	p.observer.RequestSent()
+	defer p.ended.Add(1)
 	if req.ContentLength <= 0 {
-		return s.next.RoundTrip(req)
+		return p.transport.RoundTrip(req)
 	}
 	seq, err := strconv.ParseUint(req.Header.Get(seqHeader), 10, 64)
 	if err != nil {
@@ -133,10 +129,10 @@ func (s *submitter) RoundTrip(req *http.Request) (*http.Response, error) {
 	if _, err := io.ReadFull(req.Body, body); err != nil {
 		return nil, err
 	}
-	copy(body[bytes.Index(body, []byte(GIDPlaceholder)):], s.gids.of(seq))
+	copy(body[bytes.Index(body, []byte(GIDPlaceholder)):], p.gids.of(seq))
 	sent := req.WithContext(req.Context())
 	// net/http repeats the request if the connection was closed before anything was sent.
 	sent.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	sent.Body, _ = sent.GetBody()
-	return s.next.RoundTrip(sent)
+	return p.transport.RoundTrip(sent)
 }

@@ -33,8 +33,8 @@ var _ http.RoundTripper = (*transport)(nil)
 func newTransport(timeout time.Duration, inFlight int) *transport {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
-	ctx, abort := context.WithCancel(context.Background())
-	return &transport{
+	t := &transport{
+		timeout: timeout,
 		http: &http.Transport{
 			// A dial continues after the end of its request.
 			DialContext:         (&net.Dialer{Timeout: timeout}).DialContext,
@@ -47,10 +47,9 @@ func newTransport(timeout time.Duration, inFlight int) *transport {
 			DisableCompression: true,
 			Protocols:          &protocols,
 		},
-		timeout: timeout,
-		ctx:     ctx,
-		abort:   abort,
 	}
+	t.ctx, t.abort = context.WithCancel(context.Background())
+	return t
 }
 
 func (t *transport) close() {
