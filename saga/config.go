@@ -68,13 +68,12 @@ func (c Config) Validate() error {
 			return fmt.Errorf("coordinator: %w: %s: %v, at least 1ms", store.ErrInvalid, f.name, f.value)
 		}
 	}
-	if c.Lease < 2*c.RequestTimeout {
+	switch {
+	case c.Lease < 2*c.RequestTimeout:
 		return fmt.Errorf("coordinator: %w: lease: %v, at least twice the request timeout of %v", store.ErrInvalid, c.Lease, c.RequestTimeout)
-	}
-	if c.MaxRecovering < 1 {
+	case c.MaxRecovering < 1:
 		return fmt.Errorf("coordinator: %w: max recovering: %d, at least 1", store.ErrInvalid, c.MaxRecovering)
-	}
-	if c.MaxInFlight < 1 {
+	case c.MaxInFlight < 1:
 		return fmt.Errorf("coordinator: %w: max in flight: %d, at least 1", store.ErrInvalid, c.MaxInFlight)
 	}
 	return nil

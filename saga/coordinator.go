@@ -64,7 +64,8 @@ func New(s store.Store, caller Caller, cfg Config) (*Coordinator, error) {
 		cfg:    cfg,
 		log:    cfg.Logger,
 		owner:  rand.Text()[:store.MaxOwnerBytes],
-		sagas:  newRegistry(),
+		sagas:  registry{sagas: make(map[string]*entry)},
+		aborts: aborts{sagas: make(map[string]knownAbort)},
 		stop:   make(chan struct{}),
 		wake:   make(chan struct{}, 1),
 	}

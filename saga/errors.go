@@ -29,12 +29,12 @@ var (
 // RedactError returns what an answer may say about an error that the client did not cause.
 // The text of a store's error holds its address, and is for the log.
 func RedactError(err error) string {
-	what := "the store does not answer as it should"
-	for _, known := range []error{ErrUnknown, store.ErrClosed} {
-		if errors.Is(err, known) {
-			what = known.Error()
-			break
-		}
+	text := "the store does not answer as it should"
+	switch {
+	case errors.Is(err, ErrUnknown):
+		text = ErrUnknown.Error()
+	case errors.Is(err, store.ErrClosed):
+		text = store.ErrClosed.Error()
 	}
-	return what + "; the server's log has the details"
+	return text + "; the server's log has the details"
 }

@@ -134,9 +134,6 @@ func (a *aborts) add(gid string, s machine.State, retention time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
-	if a.sagas == nil {
-		a.sagas = make(map[string]knownAbort)
-	}
 	if _, known := a.sagas[gid]; !known {
 		if len(a.order) == maxAborts {
 			delete(a.sagas, a.order[0])

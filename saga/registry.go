@@ -22,8 +22,6 @@ type end struct {
 	err    error // wraps ErrEndUnknown, or nil
 }
 
-func newRegistry() registry { return registry{sagas: make(map[string]*entry)} }
-
 // add reports false if the saga runs already: the store would not keep two runs under one
 // epoch apart.
 func (g *registry) add(r *run) bool {

@@ -110,12 +110,11 @@ func (c *Coordinator) create(ctx context.Context, s *Saga) (*run, error) {
 		}
 	}
 	started, err := c.start(r, &c.stats.Submitted)
-	switch {
-	case err != nil:
+	if err != nil {
 		c.releaseLease(r, dueNow)
+	}
+	if !started {
 		return nil, err
-	case !started:
-		return nil, nil
 	}
 	return r, nil
 }

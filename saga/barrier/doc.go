@@ -20,19 +20,17 @@
 // # SQL
 //
 // [Barrier.Call] and [Barrier.CallTx] work with MariaDB or MySQL (InnoDB) and
-// PostgreSQL, by one row for each mark. dtm's Go client keeps the same rows in the
-// same table, and either knows the calls that the other has seen. [CreateTable]
-// makes the table where there is none. Deleting rows whose sagas have long ended
-// is left to the participant: column create_time is indexed.
+// PostgreSQL. Each mark is a row, in the table and format of dtm's Go client, so both
+// may be used together. [CreateTable] creates the table. The participant deletes rows
+// of old sagas: column create_time is indexed.
 //
 // # Redis
 //
-// [Barrier.AdjustRedis] adds to a balance, [Barrier.CallRedis] runs any script,
-// with one key for each mark; they are dtm's too. The keys expire, which must not
-// be before the longest saga has made its last call, or that one is done twice.
-// For the same reason the server must not evict (maxmemory-policy noeviction). On
-// Redis Cluster all keys of a script have to share a hash tag; a mark's key has the
-// one that the gid has.
+// [Barrier.AdjustRedis] adds to a balance, [Barrier.CallRedis] runs any script. Each mark
+// is a key, in dtm's format. Keep the keys until the longest saga has made its last call,
+// or that call may be done twice. For the same reason the server must not evict keys
+// (maxmemory-policy noeviction). On Redis Cluster all keys of a script must share a hash
+// tag; the key of a mark has the tag of the gid.
 //
 // # Over HTTP
 //
@@ -45,8 +43,5 @@
 //	                |        | after a compensation, calls it again later
 //	any other       | 500    | calls the branch again later
 //
-// What the business refuses is the participant's to decide, and so is how its work
-// says it: with ErrRefused or an error of its own.
-//
-// Local messages of dtm (op "msg") are no branches, and are not handled here.
+// Local messages of dtm (op "msg") are not supported.
 package barrier

@@ -52,9 +52,8 @@ func NewReader(c *saga.Coordinator, s store.Store, log *slog.Logger) *Reader {
 	return &Reader{coordinator: c, store: s, log: log, memory: semaphore.NewWeighted(MaxBytes)}
 }
 
-// Saga reads one saga. The caller calls release when it has sent what it made of it.
-// Returns ErrBusy for a large saga if there is no memory for it, and else the errors of
-// Coordinator.Get.
+// Saga reads one saga. Call release when the response has been sent. Returns ErrBusy if
+// there is no memory for a large saga, or an error of Coordinator.Get.
 func (r *Reader) Saga(ctx context.Context, gid string) (info saga.Info, release func(), err error) {
 	info, err = r.coordinator.Get(ctx, gid)
 	size := int64(len(info.Body))
@@ -75,19 +74,19 @@ type Page struct {
 	Next  string      // cursor of the next page; empty on the last
 	Now   time.Time   // by the store's clock
 
-	memory *semaphore.Weighted
-	held   int64
+	memory   *semaphore.Weighted
+	reserved int64
 }
 
-// Release gives the page's memory back, up to keep bytes for a response that is still
-// being sent. A small response keeps nothing.
+// Release releases the page's memory except keep bytes, for a response that is still being
+// sent. A small response keeps nothing.
 func (p *Page) Release(keep int) {
 	if keep <= SmallBytes {
 		keep = 0
 	}
-	kept := min(p.held, int64(keep))
-	p.memory.Release(p.held - kept)
-	p.held = kept
+	left := min(p.reserved, int64(keep))
+	p.memory.Release(p.reserved - left)
+	p.reserved = left
 }
 
 // Page reads one page of the sagas that match. The caller must call its Release.
@@ -98,7 +97,7 @@ func (r *Reader) Page(ctx context.Context, query store.Query) (*Page, error) {
 	if r.memory.Acquire(wait, store.MaxPageBytes) != nil {
 		return nil, ErrBusy
 	}
-	p := &Page{memory: r.memory, held: store.MaxPageBytes}
+	p := &Page{memory: r.memory, reserved: store.MaxPageBytes}
 	listed, err := r.store.List(ctx, query)
 	if err != nil {
 		p.Release(0)

@@ -114,7 +114,11 @@ func (d *Decision) answered(p *Plan, e Event) {
 	if aborting && !e.Branch.IsCompensation() {
 		return // the answer of an action no longer counts, only that it has ended
 	}
-	switch tries := d.State.tries(e.Branch) + 1; {
+	tries := 1
+	if i := d.State.retry(e.Branch); i >= 0 {
+		tries += d.State.Retries[i].Tries
+	}
+	switch {
 	case e.Outcome == Succeeded:
 		d.mark(e.Branch, store.MarkSucceeded)
 	case e.Outcome == Ongoing:
@@ -246,13 +250,6 @@ func (d *Decision) deferSaga(p *Plan) {
 	}
 	s.Retries = retries
 	d.Note = true
-}
-
-func (s State) tries(b store.Branch) int {
-	if i := s.retry(b); i >= 0 {
-		return s.Retries[i].Tries
-	}
-	return 0
 }
 
 // retry returns the index of a branch in Retries, or -1.

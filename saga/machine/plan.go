@@ -19,11 +19,7 @@ type Plan struct {
 // NewPlan makes a plan. after must pass CheckOrder, and is nil if the steps run one after
 // another.
 func NewPlan(gid string, steps int, after [][]int, backoff Backoff) Plan {
-	p := Plan{GID: gid, Steps: steps, After: after, Backoff: backoff}
-	if after != nil {
-		p.before = inverted(after)
-	}
-	return p
+	return Plan{GID: gid, Steps: steps, After: after, before: inverted(after), Backoff: backoff}
 }
 
 func (p *Plan) concurrent() bool { return p.After != nil }
@@ -69,7 +65,7 @@ func CheckOrder(after [][]int) error {
 	}
 	for i, n := range blockers {
 		if n > 0 {
-			return fmt.Errorf("[%d].after: waits for itself, by way of others", i)
+			return fmt.Errorf("[%d].after: waits for itself, through other steps", i)
 		}
 	}
 	return nil

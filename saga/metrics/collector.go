@@ -40,9 +40,9 @@ func ended(status string, read func(saga.Counters) float64) metric[saga.Counters
 }
 
 var coordinatorMetrics = []metric[saga.Counters]{
-	counter("sagabench_sagas_submitted_total", "Sagas accepted and begun by this process.",
+	counter("sagabench_sagas_submitted_total", "Sagas accepted and started by this process.",
 		func(c saga.Counters) float64 { return float64(c.Submitted) }),
-	counter("sagabench_sagas_refused_total", "Sagas refused: as many as may be were under way in this process.",
+	counter("sagabench_sagas_refused_total", "Sagas refused because the limit of sagas under way in this process was reached.",
 		func(c saga.Counters) float64 { return float64(c.Refused) }),
 	ended("succeed", func(c saga.Counters) float64 { return float64(c.Succeeded) }),
 	ended("failed", func(c saga.Counters) float64 { return float64(c.Failed) }),
@@ -50,15 +50,15 @@ var coordinatorMetrics = []metric[saga.Counters]{
 		func(c saga.Counters) float64 { return float64(c.InFlight) }),
 	counter("sagabench_sagas_recovered_total", "Sagas taken over: deferred before, or left by another coordinator.",
 		func(c saga.Counters) float64 { return float64(c.Recovered) }),
-	counter("sagabench_sagas_put_off_total", "Runs that ended with a branch undecided, to be tried again later.",
+	counter("sagabench_sagas_put_off_total", "Runs that ended with a retry scheduled.",
 		func(c saga.Counters) float64 { return float64(c.Deferred) }),
-	counter("sagabench_sagas_lost_total", "Runs given up because another coordinator took the saga over.",
+	counter("sagabench_sagas_lost_total", "Runs that ended because another coordinator took the saga over, or the saga was gone.",
 		func(c saga.Counters) float64 { return float64(c.Lost) }),
-	counter("sagabench_compensations_refused_total", "Answers of participants that refuse to undo what they did: somebody must mend it.",
+	counter("sagabench_compensations_refused_total", "Answers of participants that refuse a compensation: an operator must repair the participant.",
 		func(c saga.Counters) float64 { return float64(c.RefusedCompensations) }),
-	counter("sagabench_store_errors_total", "Calls of the store that failed and were tried again.",
+	counter("sagabench_store_errors_total", "Calls of the store that failed and were repeated.",
 		func(c saga.Counters) float64 { return float64(c.StoreErrors) }),
-	counter("sagabench_store_lost_writes_total", "Times the store was found not to have what it had acknowledged.",
+	counter("sagabench_store_lost_writes_total", "Times the store did not have what it had acknowledged.",
 		func(c saga.Counters) float64 { return float64(c.LostWrites) }),
 }
 
@@ -75,7 +75,7 @@ var unfinishedMetrics = []metric[store.Stats]{
 var storeMetrics = []metric[store.Counters]{
 	counter("sagabench_store_round_trips_total", "Waits for the store's server, or commits of an embedded store.",
 		func(c store.Counters) float64 { return float64(c.RoundTrips) }),
-	counter("sagabench_store_fsyncs_total", "Fsyncs by the store; absent where it cannot know.",
+	counter("sagabench_store_fsyncs_total", "Fsyncs by the store; absent if the store does not know.",
 		func(c store.Counters) float64 { return float64(c.Fsyncs) }),
 }
 
@@ -85,9 +85,9 @@ type connections struct {
 }
 
 var connectionMetrics = []metric[connections]{
-	gauge("sagabench_store_connections_max", "Connections to the store's server that this process may have at once.",
+	gauge("sagabench_store_connections_max", "Connections to the store's server that this process may open.",
 		func(c connections) float64 { return float64(c.limit) }),
-	counter("sagabench_store_connection_wait_seconds_total", "Time that calls of the store waited for a connection, all added up.",
+	counter("sagabench_store_connection_wait_seconds_total", "Total time that calls of the store waited for a connection.",
 		func(c connections) float64 { return c.waited.Seconds() }),
 }
 

@@ -16,8 +16,8 @@ import (
 	"sagabench/store"
 )
 
-// Metrics holds what is measured as it happens. The coordinator and the store count
-// everything else, which is read when Prometheus asks.
+// Metrics holds the histograms and the attempts by outcome. All other metrics are read
+// from the coordinator and the store during a scrape.
 type Metrics struct {
 	callDuration prometheus.Histogram
 	batchChanges prometheus.Histogram
@@ -66,12 +66,10 @@ func LatencyBuckets() []float64 { return prometheus.ExponentialBuckets(50e-6, 2,
 // StatsTimeout bounds the call of Store.Stats during a scrape.
 const StatsTimeout = time.Second
 
-// Collector returns a collector of everything that is known of a coordinator, which was
-// started with the instrumented configuration, and of its store. A metric that the store
-// does not offer, or cannot tell now, is absent.
+// Collector returns a collector for a coordinator, which was started with the instrumented
+// configuration, and for its store. A metric that the store does not offer is absent.
 //
-// The number of unfinished sagas comes from stats. If stats is nil, each scrape calls
-// Store.Stats. A process that asks for other reasons too can share the answers.
+// The number of unfinished sagas comes from stats; nil: each scrape calls Store.Stats.
 func (m *Metrics) Collector(c *saga.Coordinator, s store.Store, stats func() (store.Stats, error)) prometheus.Collector {
 	if stats == nil {
 		stats = func() (store.Stats, error) {

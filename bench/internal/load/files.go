@@ -57,9 +57,8 @@ func (f *files) close(service *hdrhistogram.Histogram, began, ended time.Time) e
 	return errors.Join(f.log.Service(service, began, ended), f.histograms.close(), f.results.close())
 }
 
-// ackFile lists the acknowledged sagas. A line has the outcome that the client was told,
-// as the byte of store.Status (S or F), the Unix time in seconds of the request, and the
-// gid.
+// ackFile lists the acknowledged sagas. A line has the outcome as the byte of store.Status
+// (S or F), the Unix time in seconds of the request, and the gid.
 type ackFile struct {
 	*output
 	lines int64
@@ -73,11 +72,11 @@ func (f *ackFile) add(outcome store.Status, sent time.Time, gid string) error {
 	return nil
 }
 
-// Acknowledgement is what a client was told about one saga.
+// Acknowledgement is the answer to a client about one saga.
 type Acknowledgement struct {
 	GID     string
 	Outcome store.Status
-	Sent    time.Time // of its request, rounded down to the second
+	Sent    time.Time // rounded down to the second
 }
 
 // Acknowledged calls do with each acknowledged saga of a result directory, in the order
