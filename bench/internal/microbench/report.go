@@ -18,6 +18,9 @@ func (s Summary) Document(dir string) document.Document {
 	if !s.Validity.Valid {
 		d.Verdict = "NOT VALID: the warnings below say why; do not quote these numbers"
 	}
+	for _, another := range servers[1:] {
+		d.Lead = append(d.Lead, headline(another))
+	}
 	lists := []document.Part{{Title: "Warnings", List: s.Validity.Warnings}}
 	for _, one := range servers {
 		for i, p := range one.parts() {
