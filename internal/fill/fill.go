@@ -5,11 +5,11 @@ package fill
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"sagabench/saga"
 	"sagabench/store"
@@ -24,29 +24,20 @@ const (
 // calls report with the number of sagas so far, from several goroutines. If ctx ends, the
 // sagas so far stay in the store.
 func Run(ctx context.Context, s store.Store, n int64, steps int, body []byte, report func(done int64)) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	var begun, done atomic.Int64
-	var working sync.WaitGroup
-	errs := make([]error, writers)
-	for w := range writers {
-		working.Go(func() {
-			for errs[w] == nil && ctx.Err() == nil {
-				last := begun.Add(batch)
-				size := min(batch, n-(last-batch))
-				if size <= 0 {
-					return
-				}
-				if errs[w] = put(ctx, s, int(size), steps, body); errs[w] != nil {
-					stop()
-					return
-				}
-				report(done.Add(size))
+	writing, until := errgroup.WithContext(ctx)
+	writing.SetLimit(writers)
+	var done atomic.Int64
+	for first := int64(0); first < n && until.Err() == nil; first += batch {
+		writing.Go(func() error {
+			size := min(batch, n-first)
+			if err := put(until, s, int(size), steps, body); err != nil {
+				return err
 			}
+			report(done.Add(size))
+			return nil
 		})
 	}
-	working.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := writing.Wait(); err != nil {
 		return fmt.Errorf("fill the store: after %d sagas: %w", done.Load(), err)
 	}
 	return ctx.Err()

@@ -20,7 +20,7 @@ type Proxy struct {
 	closed bool
 	links  map[*link]bool
 	filter Filter // nil: all passes
-	muteAt int    // see VanishAt; 0: never
+	vanish int    // see VanishAt; 0: never
 	open   gates  // of new links
 }
 
@@ -47,7 +47,6 @@ type link struct {
 	gone chan struct{} // closed when the link is cut
 	open gates
 	last bool // nothing more passes
-	mute bool // drops all data, without closing either end
 }
 
 // NewProxy starts a proxy to an address and stops it when the test ends.
@@ -98,11 +97,7 @@ func (p *Proxy) accept() {
 }
 
 func (p *Proxy) pump(l *link, way int) {
-	defer func() {
-		if !p.isMute(l) {
-			p.cut(l)
-		}
-	}()
+	defer p.cut(l)
 	from, to := l.ends[way], l.ends[1-way]
 	buf := make([]byte, 64<<10)
 	for {
@@ -128,13 +123,13 @@ func (p *Proxy) pump(l *link, way int) {
 func (p *Proxy) filtered(l *link, request bool, data []byte) (pass int, cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if request && p.muteAt > 0 {
-		p.muteAt--
-		l.mute = p.muteAt == 0
+	if request && p.vanish > 0 {
+		if p.vanish--; p.vanish == 0 {
+			l.open = gates{make(chan struct{}), make(chan struct{})}
+			return 0, false
+		}
 	}
 	switch {
-	case l.mute:
-		return 0, false
 	case l.last: // the data that passed may be answered before the link is cut
 		return 0, true
 	case p.filter == nil:
@@ -196,25 +191,19 @@ func (p *Proxy) CutAfter(request bool, n int) (fired <-chan struct{}) {
 	return done
 }
 
-// VanishAt drops the n-th message to the server from now on, and all later data of its
-// link, without closing the link. Other links work.
+// VanishAt drops the n-th message to the server from now on, and stalls its link for
+// good. Other links work.
 func (p *Proxy) VanishAt(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.muteAt = n
+	p.vanish = n
 }
 
 // Vanished reports whether VanishAt has dropped its message.
 func (p *Proxy) Vanished() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.muteAt == 0
-}
-
-func (p *Proxy) isMute(l *link) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return l.mute
+	return p.vanish == 0
 }
 
 // Stall delays all data, and the ends of connections, on present and future links until

@@ -3,6 +3,7 @@ package groupcommit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -188,10 +189,10 @@ func TestApply_WrongNumberOfAnswers_IsSuccessForNobody(t *testing.T) {
 func TestApply_SeveralFlushers_WorkSideBySide(t *testing.T) {
 	inBubble(t, config(100, 100, 4), func(t *testing.T, c *Committer, h *hand) {
 		// One gid per partition.
-		partitions := map[int]string{}
+		partitions := map[*partition]string{}
 		for i := 0; len(partitions) < 4; i++ {
-			gid := string(rune('a' + i))
-			partitions[partitionOf(gid, 4)] = gid
+			gid := fmt.Sprint("g", i)
+			partitions[c.partitionOf(gid)] = gid
 		}
 		var callers []<-chan error
 		var batches []*batch
@@ -200,7 +201,7 @@ func TestApply_SeveralFlushers_WorkSideBySide(t *testing.T) {
 			batches = append(batches, <-h.batches)
 		}
 		// Each partition is under way: a second change of a gid waits for its own.
-		again := call(t.Context(), c, change(partitions[2], 2))
+		again := call(t.Context(), c, change(partitions[c.partitions[2]], 2))
 		require.Equal(t, 1, c.QueueLength())
 		for _, b := range batches {
 			require.Len(t, b.changes, 1)

@@ -56,7 +56,7 @@ func TestClose_WaitsForEveryFlusher(t *testing.T) {
 		var answers []<-chan error
 		for n := range 20 {
 			gid := fmt.Sprint("g", n)
-			if c.partitions[partitionOf(gid, 4)].waiting() > 0 {
+			if c.partitionOf(gid).waiting() > 0 {
 				continue // its queue is as full as it needs to be
 			}
 			answers = append(answers, call(t.Context(), c, change(gid, 1)))

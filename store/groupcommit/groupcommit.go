@@ -30,6 +30,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -63,6 +64,7 @@ func DefaultConfig() Config {
 // has a batch already.
 type Committer struct {
 	partitions []*partition
+	seed       maphash.Seed
 	done       sync.WaitGroup
 }
 
@@ -76,7 +78,7 @@ func New(to store.Applier, cfg Config) (*Committer, error) {
 			return nil, fmt.Errorf("group commit: %w: %s: %d, at least 1", store.ErrInvalid, f.name, f.value)
 		}
 	}
-	c := &Committer{}
+	c := &Committer{seed: maphash.MakeSeed()}
 	for range cfg.Flushers {
 		p := newPartition(to, cfg, max(1, cfg.MaxQueue/cfg.Flushers))
 		c.partitions = append(c.partitions, p)
@@ -87,7 +89,7 @@ func New(to store.Applier, cfg Config) (*Committer, error) {
 
 // Apply writes a change in a batch with others and returns its error.
 func (c *Committer) Apply(ctx context.Context, change store.Change) error {
-	p := c.partitions[partitionOf(change.Gid(), len(c.partitions))]
+	p := c.partitionOf(change.Gid())
 	if p.tryFastPath() {
 		return p.applyFast(ctx, change)
 	}
@@ -97,11 +99,17 @@ func (c *Committer) Apply(ctx context.Context, change store.Change) error {
 	}
 	select {
 	case err := <-r.done:
-		p.recycle(r)
+		// An abandoned request is not reused: the flusher may still write to it.
+		r.change = nil
+		p.requests.Put(r)
 		return err
 	case <-ctx.Done():
 		return p.abandon(ctx, r)
 	}
+}
+
+func (c *Committer) partitionOf(gid string) *partition {
+	return c.partitions[maphash.String(c.seed, gid)%uint64(len(c.partitions))]
 }
 
 // QueueLength returns the number of changes that wait for a batch.
@@ -120,16 +128,4 @@ func (c *Committer) Close() {
 		p.close()
 	}
 	c.done.Wait()
-}
-
-func partitionOf(gid string, partitions int) int {
-	if partitions == 1 {
-		return 0
-	}
-	hash := uint32(2166136261) // FNV-1a
-	for i := range len(gid) {
-		hash = (hash ^ uint32(gid[i])) * 16777619
-	}
-	// The upper bits: some stores select the shard by the lower ones.
-	return int(hash >> 16 % uint32(partitions))
 }

@@ -128,13 +128,6 @@ func notSent(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrNotSent, context.Cause(ctx))
 }
 
-// recycle makes an answered request available again. An abandoned request is not
-// reused: the flusher may still write to it.
-func (p *partition) recycle(r *request) {
-	r.change = nil
-	p.requests.Put(r)
-}
-
 func (p *partition) waiting() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,15 +168,10 @@ func (p *partition) run() {
 		// The answered callers are about to send their next changes. If they run
 		// first, these form one batch. Without runnable callers this costs nothing.
 		runtime.Gosched()
-		p.setIdle()
+		p.mu.Lock()
+		p.busy = false
+		p.mu.Unlock()
 	}
-}
-
-// setIdle ends a batch of the flusher.
-func (p *partition) setIdle() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.busy = false
 }
 
 func (p *partition) flush(ctx context.Context, changes []store.Change) []error {

@@ -15,14 +15,14 @@ import (
 // the layout too: a server without the scripts may have lost everything, and the next
 // client could otherwise choose another number of shards.
 func (s *Store) loadScripts(ctx context.Context) error {
-	mine := fmt.Sprintf(layout, s.cfg.Shards)
-	var there *redis.StringCmd
+	wanted := fmt.Sprintf(layout, s.cfg.Shards)
+	var recorded *redis.StringCmd
 	err := s.pipelined(ctx, func(pipe redis.Pipeliner) {
 		for _, script := range lua.All() {
 			pipe.ScriptLoad(ctx, script.Source)
 		}
-		pipe.SetNX(ctx, s.layoutKey(), mine, 0)
-		there = pipe.Get(ctx, s.layoutKey())
+		pipe.SetNX(ctx, s.layoutKey(), wanted, 0)
+		recorded = pipe.Get(ctx, s.layoutKey())
 		for _, index := range s.indexes {
 			pipe.ZAdd(ctx, index, redis.Z{Score: math.Inf(1), Member: lua.Ballast})
 		}
@@ -30,8 +30,8 @@ func (s *Store) loadScripts(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("loading the scripts: %w", err)
 	}
-	if there.Val() != mine {
-		return fmt.Errorf("%w: prefix %q is laid out as %q now, not %q", store.ErrUnsafe, s.cfg.Prefix, there.Val(), mine)
+	if recorded.Val() != wanted {
+		return fmt.Errorf("%w: prefix %q is laid out as %q now, not %q", store.ErrUnsafe, s.cfg.Prefix, recorded.Val(), wanted)
 	}
 	return nil
 }

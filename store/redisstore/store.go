@@ -139,7 +139,7 @@ func (s *Store) initLayout(ctx context.Context) error {
 			return fmt.Errorf("writing %s: %w", s.layoutKey(), err)
 		}
 	}
-	there, err := s.client.Get(ctx, s.layoutKey()).Result()
+	recorded, err := s.client.Get(ctx, s.layoutKey()).Result()
 	switch {
 	case errors.Is(err, redis.Nil):
 		return fmt.Errorf("%w: prefix %q was never used", store.ErrAbsent, s.cfg.Prefix)
@@ -147,12 +147,12 @@ func (s *Store) initLayout(ctx context.Context) error {
 		return fmt.Errorf("reading %s: %w", s.layoutKey(), err)
 	}
 	var shards int
-	if _, err := fmt.Sscanf(there, layout, &shards); err != nil || shards < 1 || shards > MaxShards {
-		return fmt.Errorf("%w: prefix %q holds sagas laid out as %q, not %q: use another prefix", store.ErrUnsafe, s.cfg.Prefix, there, wanted)
+	if _, err := fmt.Sscanf(recorded, layout, &shards); err != nil || shards < 1 || shards > MaxShards {
+		return fmt.Errorf("%w: prefix %q holds sagas laid out as %q, not %q: use another prefix", store.ErrUnsafe, s.cfg.Prefix, recorded, wanted)
 	}
 	if s.cfg.Shards != 0 && s.cfg.Shards != shards {
 		return fmt.Errorf("%w: prefix %q holds sagas laid out as %q, not %q: leave shards at 0 or use another prefix",
-			store.ErrUnsafe, s.cfg.Prefix, there, wanted)
+			store.ErrUnsafe, s.cfg.Prefix, recorded, wanted)
 	}
 	s.cfg.Shards = shards
 	return nil

@@ -71,20 +71,17 @@ func (s *Store) claim(ctx context.Context, tx sqlconn.Session, owner string, lea
 		c.size += r.Bytes
 	}
 	now := rows[0].Now
-	if len(quarantined) > 0 {
-		gidIn, args := s.dialect.gidIn(quarantined)
-		err := s.exec(ctx, tx, "UPDATE saga SET due = ? WHERE "+gidIn, append([]any{now + store.Millis(store.Quarantine)}, args...)...)
-		if err != nil {
-			return c, err
+	update := func(gids []string, set string, args ...any) error {
+		if len(gids) == 0 {
+			return nil
 		}
+		gidIn, gidArgs := s.dialect.gidIn(gids)
+		return s.exec(ctx, tx, "UPDATE saga SET "+set+" WHERE "+gidIn, append(args, gidArgs...)...)
 	}
-	if len(gids) == 0 {
-		return c, nil
+	if err := update(quarantined, "due = ?", now+store.Millis(store.Quarantine)); err != nil {
+		return c, err
 	}
-	gidIn, args := s.dialect.gidIn(gids)
-	err = s.exec(ctx, tx, "UPDATE saga SET epoch = epoch + 1, owner = ?, due = ? WHERE "+gidIn,
-		append([]any{owner, now + store.Millis(lease)}, args...)...)
-	if err != nil {
+	if err := update(gids, "epoch = epoch + 1, owner = ?, due = ?", owner, now+store.Millis(lease)); err != nil {
 		return c, err
 	}
 	claimed, err := s.whole(ctx, tx, gids)

@@ -96,7 +96,7 @@ const firstStep = 100
 // it reads no more bodies than fit.
 func (s *Store) page(ctx context.Context, query store.Query, after cursor) (page store.Page, err error) {
 	size, left := 0, query.Limit
-	for step := firstStep; ; step *= 2 {
+	for step := firstStep; left > 0 && size < store.MaxPageBytes; step *= 2 {
 		limit := min(step, left)
 		text, args := s.listQuery(query, after, limit)
 		rows, err := s.rows(ctx, s.db, text, args...)
@@ -117,11 +117,9 @@ func (s *Store) page(ctx context.Context, query store.Query, after cursor) (page
 			return page, nil
 		}
 		after = cursor{rows[read-1].Due, rows[read-1].GID}
-		if left == 0 || size >= store.MaxPageBytes {
-			page.Next = after.text(query)
-			return page, nil
-		}
 	}
+	page.Next = after.text(query)
+	return page, nil
 }
 
 // clock returns the server's clock when the rows were read.

@@ -42,11 +42,11 @@ var claimTests = []test{
 	}},
 
 	{"ClaimDue_LeavesWhatIsNotDue", long, func(f *fixture) {
-		f.must(create("later"), create("much-later", func(c *store.Create) { c.Due = 24 * 365 * time.Hour }), create("put-off", dueAtOnce))
-		f.must(stay(submitted("put-off"), due(long)))
+		f.must(create("later"), create("much-later", func(c *store.Create) { c.Due = 24 * 365 * time.Hour }), create("deferred", dueAtOnce))
+		f.must(stay(submitted("deferred"), due(long)))
 		require.Empty(f.t, f.claim("second", long, 10))
 		require.EqualValues(f.t, 1, f.get("later").Epoch)
-		require.Equal(f.t, "first", f.get("put-off").Owner)
+		require.Equal(f.t, "first", f.get("deferred").Owner)
 	}},
 
 	{"ClaimDue_TakesOverWhenALeaseRanOut", long, func(f *fixture) {

@@ -86,7 +86,7 @@ var createTests = []test{
 		edit := func(c *store.Create) { c.Body = body }
 		f.must(create("g", edit))
 		f.refused(store.ErrDuplicate, create("g", edit))
-		f.must(stay(submitted("g"), mark(3, store.MarkSucceeded), note("put off"), due(-1)))
+		f.must(stay(submitted("g"), mark(3, store.MarkSucceeded), note("deferred"), due(-1)))
 		r := f.claim("second", long, 1)[0]
 		require.True(f.t, bytes.Equal(body, r.Body), "the body came back changed, %d bytes", len(r.Body))
 		require.Equal(f.t, store.Marks("---y"), r.Marks)

@@ -258,9 +258,7 @@ func wellFormed(t require.TestingT, r store.Record) {
 	if r.Owner != "" { // else it was released
 		require.NoError(t, store.CheckOwner(r.Owner), "of %s", r.GID)
 	}
-	require.True(t, r.Status.Valid(), "%s is %v", r.GID, r.Status)
-	require.Positive(t, r.Epoch, "epoch of %s", r.GID)
-	require.NotZero(t, r.Marks.Steps(), "marks of %s", r.GID)
+	require.NoError(t, r.Check())
 	require.Equal(t, r.Status.Final(), r.Due.IsZero(), "%s is %v and due %v", r.GID, r.Status, r.Due)
 	require.WithinDuration(t, time.Now(), r.Created, tolerance, "creation of %s", r.GID)
 	require.False(t, r.Updated.Before(r.Created), "%s, created %v, was updated before, %v", r.GID, r.Created, r.Updated)

@@ -18,7 +18,7 @@ var lifecycleTests = []test{
 			create("claimed", func(c *store.Create) { c.Due = long }), create("released"),
 		)
 		f.must(
-			stay(submitted("submitted"), mark(0, store.MarkSucceeded), note("put off"), due(2*time.Hour)),
+			stay(submitted("submitted"), mark(0, store.MarkSucceeded), note("deferred"), due(2*time.Hour)),
 			move(submitted("aborting"), store.StatusAborting, mark(2, store.MarkFailed), note("it was refused")),
 			move(submitted("succeeded"), store.StatusSucceeded, mark(2, store.MarkSucceeded)),
 			move(submitted("failed"), store.StatusFailed, note("it was refused")),

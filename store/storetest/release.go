@@ -13,8 +13,8 @@ var releaseTests = []test{
 		for gid, edits := range map[string][]func(*store.Transition){
 			"alone":  {},
 			"marked": {mark(1, store.MarkSucceeded), mark(2, store.MarkFailed)},
-			"noted":  {note("put off")},
-			"both":   {mark(0, store.MarkSucceeded), note("put off")},
+			"noted":  {note("deferred")},
+			"both":   {mark(0, store.MarkSucceeded), note("deferred")},
 		} {
 			for _, to := range []store.Status{store.StatusSubmitted, store.StatusAborting} {
 				gid := gid + "-" + to.String()
@@ -29,10 +29,10 @@ var releaseTests = []test{
 	}},
 
 	{"Release_IsOverWithTheNextClaim", long, func(f *fixture) {
-		f.must(create("put-off"), create("handed-back"))
-		f.must(stay(submitted("put-off"), release(long)), stay(submitted("handed-back"), release(-1)))
-		require.Zero(f.t, f.get("put-off").Owner)
-		was := f.get("handed-back")
+		f.must(create("deferred"), create("released"))
+		f.must(stay(submitted("deferred"), release(long)), stay(submitted("released"), release(-1)))
+		require.Zero(f.t, f.get("deferred").Owner)
+		was := f.get("released")
 		require.WithinDuration(f.t, time.Now(), was.Due, tolerance)
 		require.EqualValues(f.t, 1, f.stats().Due)
 

@@ -179,7 +179,7 @@ func (p *pair) drawTransition(gid string) *store.Transition {
 		From:  r.Status,
 		To:    store.Status(rapid.SampledFrom([]byte(next)).Draw(p.t, "to")),
 		Due:   rapid.SampledFrom([]time.Duration{0, 0, -long, long}).Draw(p.t, "due"),
-		Note:  rapid.SampledFrom([]string{"", "", "refused", "put off,\nit took too long", strings.Repeat("note ", 3000)}).Draw(p.t, "note"),
+		Note:  rapid.SampledFrom([]string{"", "", "refused", "deferred,\nit took too long", strings.Repeat("note ", 3000)}).Draw(p.t, "note"),
 	}
 	if t.To.Final() {
 		t.Due = 0

@@ -216,7 +216,7 @@ var transitionTests = []test{
 		require.EqualValues(f.t, 1, f.stats().Due)
 		f.must(stay(f.get("g"), due(long)))
 		require.Zero(f.t, f.stats().Due)
-		require.Empty(f.t, f.claim("second", long, 1), "put off again")
+		require.Empty(f.t, f.claim("second", long, 1), "deferred again")
 		f.must(stay(f.get("g"), due(-1)))
 		require.Len(f.t, f.claim("second", long, 1), 1)
 	}},
@@ -225,7 +225,7 @@ var transitionTests = []test{
 		f.must(create("g"), create("clock"))
 		created := f.get("g")
 		f.tick("clock", created.Created)
-		f.must(stay(created, mark(0, store.MarkSucceeded), note("put off"), due(-1)))
+		f.must(stay(created, mark(0, store.MarkSucceeded), note("deferred"), due(-1)))
 		require.Len(f.t, f.claim("second", long, 1), 1)
 		claimed := f.get("g")
 		require.Equal(f.t, created.Updated.UTC(), claimed.Updated.UTC(), "the status did not change")
