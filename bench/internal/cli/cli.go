@@ -21,12 +21,12 @@ import (
 // Exit codes.
 const (
 	exitOK      = 0
-	exitError   = 1 // nothing was measured, or it could not be written down
-	exitInvalid = 2 // a result was written, and it must not be relied on
-	exitGate    = 3 // a result was written, and it is beyond what was allowed
+	exitError   = 1 // no result was written
+	exitInvalid = 2 // a result was written, and is not valid
+	exitGate    = 3 // a result was written, and a gate is broken
 )
 
-// errInvalid ends a command whose report has already said what is wrong.
+// errInvalid ends a command whose report has said why the result is not valid.
 var errInvalid = errors.New("the result is invalid")
 
 // Main runs the program and returns its exit code.
@@ -91,9 +91,9 @@ mysql (or MariaDB) and postgres, as configured, or the URL of a server:
   mysql://user[:password]@host:port/                 ?tls=true
   postgres://user[:password]@host:port/database      ?sslmode=verify-full
 
-Exit codes: 0 all is well; 1 an error, with the usage or anything else, and there is no
-result; 2 there is a result, and it is not valid; 3 there is a result, and a gate is broken.
-go run ends with 1 for each code above 0: build the program for scripts (make build).`,
+Exit codes: 0 success; 1 an error, without a result; 2 the result is not valid; 3 a gate
+is broken. go run exits with 1 for each code above 0: build the program for scripts
+(make build).`,
 		Example: `  bench                                   the main job, on the embedded store
   bench run redis --start --duration 30s  the same on a Redis started for it
   bench redis                             a bench server, and how to drive it
