@@ -12,16 +12,15 @@ import (
 var ErrNoFit = errors.New("no scaling law fitted")
 
 const (
-	// least is how many points a fit needs: twice its parameters, so that as much is
-	// left to judge it by. They have to be at as many different n as it has parameters;
-	// at no more than those, repeats tell the noise, and nothing whether the law holds.
-	least         = 6
-	leastDistinct = 3
-	// poor is the relative residual, as a standard deviation, from which on the law
-	// does not describe the points. Runs of the same thing differ by 3 to 5% on an
-	// otherwise idle machine; what is off by twice that has another reason than
-	// noise. R² would not do: of a flat curve, which the law fits well, it is 0.
-	poor = 0.10
+	// minPoints is the number of points that a fit needs: twice its parameters, so that as
+	// many are left to check it. minDistinct is the number of different n: as many as the
+	// law has parameters.
+	minPoints   = 6
+	minDistinct = 3
+	// maxResidual is the highest standard deviation of the relative residuals. Equal runs
+	// differ by 3 to 5% on an idle machine; twice that is more than noise. R² cannot be used:
+	// for a flat curve, which the law fits well, it is 0.
+	maxResidual = 0.10
 
 	rounds = 1000
 	level  = 0.95
@@ -29,9 +28,9 @@ const (
 )
 
 // FitPoints fits the law by least squares of the relative residuals, with λ > 0 and
-// σ, κ ≥ 0, and bootstraps the intervals with seed. The error wraps ErrNoFit and says
-// in a line why there is no fit: a point that is not positive, fewer than six
-// of them or three different n, or a law that misses the points by more than noise would.
+// σ, κ ≥ 0, and bootstraps the intervals with seed. It returns an error that wraps ErrNoFit
+// for a point that is not positive, fewer than six points, fewer than three different n, or
+// residuals above noise.
 func FitPoints(points []Point, seed uint64) (Fit, error) {
 	from, to, err := span(points)
 	if err != nil {
@@ -49,10 +48,10 @@ func FitPoints(points []Point, seed uint64) (Fit, error) {
 		squares += math.Pow(p.X/l.at(p.N)-1, 2)
 	}
 	free := len(points) - 3
-	if off := math.Sqrt(squares / float64(free)); off > poor {
+	if off := math.Sqrt(squares / float64(free)); off > maxResidual {
 		n, most := worst(points, residuals)
 		return Fit{}, fmt.Errorf("%w: the law is off by %.0f%%, at n = %.4g by %.0f%%; up to %.0f%% would be noise",
-			ErrNoFit, 100*off, n, 100*most, 100*poor)
+			ErrNoFit, 100*off, n, 100*most, 100*maxResidual)
 	}
 	draws := redraw(points, l, logs, free, seed)
 	f := Fit{
@@ -68,11 +67,11 @@ func FitPoints(points []Point, seed uint64) (Fit, error) {
 		n := from * math.Pow(to/from, float64(i)/(places-1))
 		f.Curve = append(f.Curve, Place{n, estimate(l, draws, func(l law) float64 { return l.at(n) })})
 	}
-	f.Curve[places-1].N = to // and not a rounding error beside it
+	f.Curve[places-1].N = to // exactly, without a rounding error
 	return f, nil
 }
 
-// span is the range of n, if the points may be fitted at all.
+// span returns the range of n, or an error if the points cannot be fitted.
 func span(points []Point) (from, to float64, err error) {
 	from = math.Inf(1)
 	distinct := map[float64]bool{}
@@ -85,15 +84,15 @@ func span(points []Point) (from, to float64, err error) {
 		from, to = min(from, p.N), max(to, p.N)
 	}
 	switch {
-	case len(points) < least:
-		return 0, 0, fmt.Errorf("%w: of %d measurements, %d are needed", ErrNoFit, len(points), least)
-	case len(distinct) < leastDistinct:
-		return 0, 0, fmt.Errorf("%w: of %d different n, %d are needed", ErrNoFit, len(distinct), leastDistinct)
+	case len(points) < minPoints:
+		return 0, 0, fmt.Errorf("%w: of %d measurements, %d are needed", ErrNoFit, len(points), minPoints)
+	case len(distinct) < minDistinct:
+		return 0, 0, fmt.Errorf("%w: of %d different n, %d are needed", ErrNoFit, len(distinct), minDistinct)
 	}
 	return from, to, nil
 }
 
-// worst is where the law is off most, and by what share.
+// worst returns the n with the largest residual, and that residual.
 func worst(points []Point, residuals []float64) (n, most float64) {
 	for i, r := range residuals {
 		if math.Abs(r) >= most {
@@ -103,19 +102,19 @@ func worst(points []Point, residuals []float64) (n, most float64) {
 	return n, most
 }
 
-// redraw fits the law to points that are the fitted ones times noise drawn from the
-// residuals. Those are widened twice: by the degrees of freedom that the fit took,
-// and by what Student's t has over the normal distribution with those that are free.
+// redraw fits the law to resampled points: the fitted ones times noise drawn from the
+// residuals. The residuals are widened twice: for the degrees of freedom that the fit used,
+// and by the ratio of Student's t to the normal distribution.
 func redraw(points []Point, l law, logs []float64, free int, seed uint64) []law {
 	mean := stats.Mean(logs)
 	const normal = 1.96
 	wider := math.Sqrt(float64(len(points))/float64(free)) * stats.Student(level, free) / normal
-	again := make([]Point, len(points))
+	resampled := make([]Point, len(points))
 	return stats.Bootstrap(logs, seed, rounds, func(sample []float64) law {
 		for i, p := range points {
-			again[i] = Point{p.N, l.at(p.N) * math.Exp(wider*(sample[i]-mean))}
+			resampled[i] = Point{p.N, l.at(p.N) * math.Exp(wider*(sample[i]-mean))}
 		}
-		drawn, ok := fit(again)
+		drawn, ok := fit(resampled)
 		if !ok {
 			return l
 		}
@@ -133,8 +132,8 @@ func estimate(l law, draws []law, of func(law) float64) Estimate {
 	return Estimate{value, min(low, value), max(high, value)}
 }
 
-// r2 is the share of the variance of the throughput that the law explains; 1 if there
-// is none.
+// r2 returns the share of the variance of the throughput that the law explains, 1 if there
+// is no variance.
 func r2(points []Point, l law) float64 {
 	var xs []float64
 	for _, p := range points {
