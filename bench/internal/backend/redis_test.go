@@ -199,3 +199,18 @@ func TestClientCalls_LeavesOutWhatScriptsCall(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 6, n)
 }
+
+func TestAddTo_MemoryMayShrink_UnlessItGrowsByExtents(t *testing.T) {
+	t.Parallel()
+	at := func(bytes, extent float64) *counters {
+		return &counters{values: map[string]float64{keyMemory: bytes}, extent: extent}
+	}
+	var u sample.Usage
+	(&sampler{before: at(3000, 0), after: at(1000, 0)}).AddTo(&u)
+	require.Empty(t, u.Failures)
+	require.InDelta(t, -2000, *u.Total.StoreMemoryBytes, 0)
+	u = sample.Usage{}
+	(&sampler{before: at(3000, mysqlExtent), after: at(1000, mysqlExtent)}).AddTo(&u)
+	require.Nil(t, u.Total.StoreMemoryBytes)
+	require.Contains(t, u.Failures[0], "too little to tell")
+}

@@ -118,7 +118,7 @@ func addDifferences[T any](u *sample.Usage, fields []result.Field[T], to *T, b, 
 		case !ok || !ok2 || per <= 0:
 		case f.Key == keyMemory && a.deleted != b.deleted:
 			u.Fail(f.Label, errDeleted)
-		case f.Key == keyMemory && (before < a.extent || grown < a.extent):
+		case f.Key == keyMemory && a.extent > 0 && (before < a.extent || grown < a.extent):
 			u.Fail(f.Label, fmt.Errorf("the table went from %.0f to %.0f bytes: too little to tell, it grows by some MiB at once", before, after))
 		case f.Key != keyMemory && grown < 0:
 			u.Fail(f.Label, fmt.Errorf("its counter went back from %.0f to %.0f", before, after))

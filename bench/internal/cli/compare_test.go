@@ -62,6 +62,15 @@ func TestCompare_InterleavesVariants(t *testing.T) {
 	require.Equal(t, c.Compare.Metrics, comparisonOf(t, again.stdout).Compare.Metrics)
 }
 
+func TestCommonArgs_HasTheConfigFile(t *testing.T) {
+	t.Parallel()
+	a := new(app)
+	cmd := a.compareCommand()
+	a.configFlag(cmd)
+	require.NoError(t, cmd.ParseFlags([]string{"--config", "conf.yml", "--steps", "3", "--out", "x", "--json", "--pairs", "7"}))
+	require.Equal(t, []string{"--config=conf.yml", "--steps=3"}, commonArgs(cmd))
+}
+
 func TestCompare_Results(t *testing.T) {
 	t.Parallel()
 	d0 := func(s *result.Summary) { s.Run.Store.Durability = "D0" }

@@ -63,14 +63,19 @@ func (v *variant) measure(ctx context.Context, dir string) (result.Summary, erro
 		return result.Summary{}, err
 	}
 	defer own.stop()
-	return v.app.measure(ctx, own)
+	if _, err := v.app.measure(ctx, own); err != nil {
+		return result.Summary{}, err
+	}
+	s, _, err := result.Read(dir) // rounded, so that a comparison of the directories gives the same
+	return s, err
 }
 
 // commonArgs returns the given flags of bench compare that a variant has, too.
 func commonArgs(cmd *cobra.Command) (args []string) {
-	ofVariant := new(app).variantCommand(new(runOptions)).Flags()
+	ofVariant := new(app).variantCommand(new(runOptions))
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if ofVariant.Lookup(f.Name) != nil && f.Name != "out" && f.Name != "json" {
+		if ofVariant.Flag(f.Name) != nil && // that of all commands, too: --config
+			f.Name != "out" && f.Name != "json" {
 			args = append(args, "--"+f.Name+"="+f.Value.String())
 		}
 	})

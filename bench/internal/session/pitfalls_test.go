@@ -231,7 +231,7 @@ func TestRun_IsInvalidWhenSettingsChangeOrSagasAreMissing(t *testing.T) {
 	requireInvalid(t, summary, `settings changed during the run: appendonly "no", then "yes"`)
 	requireInvalid(t, summary, "settings changed during the run: durability D")
 	requireInvalid(t, summary, "broken promise: 50 of 50 acknowledged sagas lost")
-	requireInvalid(t, summary, "counts differ: clients were told of 50 sagas, the store counts 0")
+	requireInvalid(t, summary, "counts differ: clients got answers for 50 sagas, the store counts 0")
 	requireInvalid(t, summary, "leftovers: the store held 3 sagas before the run")
 }
 
@@ -245,5 +245,5 @@ func TestRun_SaysThatSomebodyElseUsesTheStore(t *testing.T) {
 		assert.NoError(t, err)
 		fmt.Fprintf(w, `{"dtm_result":"SUCCESS","gid":"%s"}`, gid)
 	})), &target)
-	requireWarning(t, summary, "counts differ: the store counts 100 sagas, clients were told of 50")
+	requireWarning(t, summary, "counts differ: the store counts 100 sagas, clients got answers for 50")
 }

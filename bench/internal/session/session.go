@@ -106,11 +106,19 @@ func Open(ctx context.Context, cfg Config, servers Servers) (*Session, error) {
 	}
 	s := &Session{cfg: cfg, servers: servers, site: servers.describe(cfg)}
 	s.leftovers = s.site.preloaded
+	inDir := s.site.temporary != ""
+	if !inDir { // a store that cannot be opened is an error before anything is made
+		if err := s.inspectStore(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if err := result.MakeDir(cfg.Dir); err != nil {
 		return nil, err
 	}
-	if err := s.inspectStore(ctx); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(cfg.Dir))
+	if inDir {
+		if err := s.inspectStore(ctx); err != nil {
+			return nil, errors.Join(err, os.RemoveAll(cfg.Dir))
+		}
 	}
 	endpoints, err := servers.start(ctx, cfg, s.site.store)
 	if err != nil {
@@ -180,7 +188,7 @@ func (s *Session) measure(ctx context.Context, shape load.Config, dir string) (m
 	shape.Begin, shape.End = sampler.Begin, sampler.End
 	m.load, err = load.Run(watched, shape)
 	if ctx.Err() == nil && watched.Err() != nil {
-		err = context.Cause(watched)
+		err = errors.Join(err, context.Cause(watched)) // a full disk fails both, and only the load says so
 	}
 	if m.load.Elapsed > 0 {
 		m.usage = sampler.Usage()

@@ -170,6 +170,19 @@ func TestMeasure_TheServerEnds(t *testing.T) {
 	requireInvalid(t, closed(t.Context(), t, s, err), "incomplete: the bench server ended in the middle")
 }
 
+func TestMeasure_SaysWhatElseFailedWhenTheServerEnds(t *testing.T) {
+	t.Parallel()
+	s := start(t, 1000)
+	one := shape(2)
+	one.Warmup = time.Hour
+	require.NoError(t, os.MkdirAll(filepath.Join(s.cfg.Dir, stepsDir, "01", result.FileResults), 0o700)) // no file can be made there
+	_, err := s.Measure(t.Context(), one)
+	require.ErrorContains(t, err, result.FileResults)
+	require.ErrorContains(t, err, "the bench server ended in the middle")
+	_, err = s.Close(t.Context(), err)
+	require.Error(t, err)
+}
+
 func TestClose_SaysThatTheServerHadEnded(t *testing.T) {
 	t.Parallel()
 	s := start(t, 0)
@@ -253,6 +266,21 @@ func TestMeasure_GoesOnWithErrors(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, m.Load.Errors)
 	require.NotContains(t, strings.Join(closed(t.Context(), t, s, nil).Validity.Warnings, "\n"), "incomplete")
+}
+
+func TestOpen_TouchesNoDirectoryIfTheStoreCannotBeOpened(t *testing.T) {
+	t.Parallel()
+	target, err := open.Parse("redis://127.0.0.1:1", open.DefaultConfig())
+	require.NoError(t, err)
+	parent := t.TempDir()
+	for _, dir := range []string{parent, filepath.Join(parent, "not", "there")} {
+		cfg := pitfallConfig(t.TempDir())
+		cfg.Dir = dir
+		_, err := Open(t.Context(), cfg, &Started{Store: target})
+		require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	}
+	require.DirExists(t, parent)
+	require.NoDirExists(t, filepath.Join(parent, "not"))
 }
 
 func TestOpen_RefusesServersThatAreNone(t *testing.T) {
