@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/store"
+	"sagabench/store/sqlstore/sqlconn"
 )
 
 // Somebody, an administrator or a host that has vanished, holds a few rows: one
@@ -104,5 +105,21 @@ func TestSweep_OnALockedRow_DropsTheOthers(t *testing.T) {
 		require.Eventually(t, func() bool {
 			return holder.number(t, "SELECT COUNT(*) FROM saga") == 1
 		}, patience, 10*time.Millisecond)
+	})
+}
+
+// A caller may recover the panic, as an HTTP server does.
+func TestTransact_ThatPanics_LeavesNoLock(t *testing.T) {
+	forEach(t, func(t *testing.T, k *kind) {
+		cfg := k.config()
+		s, other := open(t, cfg), open(t, cfg)
+		requireApplied(t, s, create(1))
+		require.Panics(t, func() {
+			_ = s.transact(t.Context(), func(tx sqlconn.Session) error {
+				s.lockRow(t, tx, 1)
+				panic("a fault of ours")
+			})
+		})
+		requireApplied(t, other, mark(1))
 	})
 }

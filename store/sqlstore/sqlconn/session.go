@@ -64,13 +64,17 @@ func InTransaction(ctx context.Context, db *sql.DB, f func(tx Session) error) er
 		if _, err := conn.ExecContext(ctx, "START TRANSACTION"); err != nil {
 			return err
 		}
-		err := f(conn)
-		if err == nil {
-			_, err = conn.ExecContext(ctx, "COMMIT")
+		committed := false
+		defer func() { // also if f panics
+			if !committed {
+				_ = RollBack(ctx, conn)
+			}
+		}()
+		if err := f(conn); err != nil {
+			return err
 		}
-		if err != nil {
-			_ = RollBack(ctx, conn)
-		}
+		_, err := conn.ExecContext(ctx, "COMMIT")
+		committed = err == nil
 		return err
 	})
 }
