@@ -229,6 +229,8 @@ func (u *UI) fail(x *exchange, err error) {
 		status = http.StatusBadRequest
 	case errors.Is(err, saga.ErrEnded):
 		status = http.StatusConflict
+	case errors.Is(err, inspect.ErrBusy): // the store is well
+		x.w.Header().Set("Retry-After", "1")
 	default:
 		u.cfg.Failed(x.r, err)
 		why = saga.RedactError(err)

@@ -400,6 +400,16 @@ func TestUI_ReadsLittleAtOnce(t *testing.T) {
 	all.Wait()
 	require.LessOrEqual(t, s.most.Load(), int64(inspect.MaxBytes/store.MaxPageBytes))
 	require.Greater(t, s.most.Load(), int64(1))
+
+	for range inspect.MaxBytes / store.MaxPageBytes {
+		page, err := at.ui.reader.Page(t.Context(), store.Query{})
+		require.NoError(t, err)
+		defer page.Release(0)
+	}
+	a := at.get("/ui/sagas")
+	require.Equal(t, http.StatusServiceUnavailable, a.StatusCode)
+	require.Equal(t, "1", a.Header.Get("Retry-After"))
+	require.Contains(t, a.body, inspect.ErrBusy.Error())
 }
 
 // countingReads counts the pages that are read at once.
