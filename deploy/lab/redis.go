@@ -130,7 +130,7 @@ func pingRedis(ctx context.Context, s *Server, pid int) error {
 	switch text := string(info); {
 	case !strings.Contains(text, fmt.Sprintf("process_id:%d\r\n", pid)):
 		return fmt.Errorf("another Redis listens on %s", s.Addr())
-	case !strings.Contains(text, "loading:0\r\n"):
+	case !strings.Contains(text, "\nloading:0\r\n"): // async_loading is another field
 		return errors.New("it loads its data")
 	}
 	return nil

@@ -88,7 +88,7 @@ func Find(r result.Resources, failed int64, machine Machine) result.Limit {
 		return result.Limit{Evidence: "nothing that could be the limit was measured"}
 	case *most.share >= likelyShare:
 		found := most.limit()
-		found.Evidence += " on average; nothing else is nearer to its limit, so latency comes from the moments when it is full"
+		found.Evidence += " on average: latency comes from the moments when it is full"
 		return found
 	}
 	return result.Limit{Evidence: fmt.Sprintf("nothing was near its limit (most used: %s, %.0f%%), so latency comes from waiting", most.resource, 100**most.share)}

@@ -24,7 +24,7 @@ func TestFind_NamesWhatIsFull(t *testing.T) {
 		"cores of a store":  {func(r *result.Resources) { r.StoreCores = value(3.6) }, "store CPU", "the store keeps 90% of the machine's cores busy"},
 		"machine":           {func(r *result.Resources) { r.HostBusy = value(0.97) }, "CPU of the machine", "its cores are 97% busy (in cores: load 0.50, app 1.00, store 0.50)"},
 		"one core":          {func(r *result.Resources) { r.BusiestCore = value(0.99) }, "one core of the machine", "one of its cores is 99% busy"},
-		"all cores alike":   {func(r *result.Resources) { r.HostBusy, r.BusiestCore = value(0.8), value(0.88) }, "CPU of the machine", "its cores are 80% busy (in cores: load 0.50, app 1.00, store 0.50) on average; nothing else is nearer"},
+		"all cores alike":   {func(r *result.Resources) { r.HostBusy, r.BusiestCore = value(0.8), value(0.88) }, "CPU of the machine", "its cores are 80% busy (in cores: load 0.50, app 1.00, store 0.50) on average: latency comes"},
 		"network":           {func(r *result.Resources) { r.NetworkShare = value(0.93) }, "network", "93% full"},
 		"locks":             {func(r *result.Resources) { r.StoreLockWaits = value(1.8) }, "row locks", "wait for them 90% of the time"},
 		"fsyncs":            {func(r *result.Resources) { r.StoreCallsInFlight = value(1.95) }, "writes to the store", "98% of the time as many batches are in flight as may be, with 400 fsyncs/s"},
