@@ -100,39 +100,39 @@ func known(runs []result.Step, of func(result.Step) *float64) []float64 {
 	return xs
 }
 
-// edge is the highest rate that kept a service level, and what is known from it.
-type edge struct {
-	kept   rate
-	broken *rate    // the next one, which did not
-	usable *float64 // how busy the busiest processor was, a share
-	why    string   // what usable is of
+// serviceRate is the highest rate that kept a service level, and what is known from it.
+type serviceRate struct {
+	met      rate
+	violated *rate    // the next one, which did not
+	usable   *float64 // how busy the busiest processor was, a share
+	why      string   // what usable is of
 }
 
-// edge finds the highest rate that kept the service level, as all lower ones did, in
+// highestRate finds the highest rate that kept the service level, as all lower ones did, in
 // most of its repeats.
-func (e evidence) edge(slo result.SLO) (edge, error) {
+func (e evidence) highestRate(slo result.SLO) (serviceRate, error) {
 	for _, goal := range slo.Latencies {
 		if !result.HasPercentile(goal.Percentile) {
-			return edge{}, fmt.Errorf("%w: p%v is not measured; p50, p90, p95, p99, p99.9 and p99.99 are", ErrNoPlan, goal.Percentile)
+			return serviceRate{}, fmt.Errorf("%w: p%v is not measured; p50, p90, p95, p99, p99.9 and p99.99 are", ErrNoPlan, goal.Percentile)
 		}
 	}
-	var found edge
+	var found serviceRate
 	for i, r := range e.rates {
-		if !r.keeps(slo) {
-			found.broken = &e.rates[i]
+		if !r.meets(slo) {
+			found.violated = &e.rates[i]
 			break
 		}
-		found.kept = r
+		found.met = r
 	}
-	if len(found.kept.runs) == 0 {
-		return edge{}, fmt.Errorf("%w: no measured rate kept the service level, not even the lowest, %s/s",
+	if len(found.met.runs) == 0 {
+		return serviceRate{}, fmt.Errorf("%w: no measured rate kept the service level, not even the lowest, %s/s",
 			ErrNoPlan, format.Number(e.rates[0].rate))
 	}
-	found.usable, found.why = e.usable(found.kept)
+	found.usable, found.why = e.usable(found.met)
 	return found, nil
 }
 
-func (r rate) keeps(slo result.SLO) bool {
+func (r rate) meets(slo result.SLO) bool {
 	kept := 0
 	for _, m := range r.runs {
 		if met, _ := slo.Judge(m.Measurement); met != nil && *met {

@@ -13,7 +13,7 @@ import (
 // kept. A host has the rate each at the peak.
 func (s sizing) held(each float64) []Line {
 	kept := s.e.at(each, "a finished saga keeps", " bytes", memory)
-	took := s.e.at(min(each, s.edge.kept.rate), "mean latency", " ms", latency)
+	took := s.e.at(min(each, s.highest.met.rate), "mean latency", " ms", latency)
 	unfinished := Line{
 		What: heldUnfinished, Unit: "bytes", Basis: join(took.basis, kept.basis),
 		Caveat: "at the peak; one is taken to hold as much as a finished one does", Extrapolated: s.beyond(each),
@@ -105,7 +105,7 @@ func (g group) headroom() []Line {
 // loss is what becomes of the sagas when a machine is lost.
 type loss struct {
 	line  Line
-	share float64 // of the sagas that are held up, or miss the promise
+	share float64 // of the sagas that wait, or miss the service level
 	words string
 }
 
@@ -136,7 +136,7 @@ func (s sizing) hostLost(g group) loss {
 }
 
 func (s sizing) storeLost(g group) loss {
-	l := loss{line: Line{What: "sagas held up when a store node is lost", Unit: "%"}}
+	l := loss{line: Line{What: "sagas waiting when a store node is lost", Unit: "%"}}
 	switch {
 	case s.e.embedded():
 		l.line.Basis = "the store is a part of the app"

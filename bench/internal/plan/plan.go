@@ -4,18 +4,18 @@
 //
 // What it guarantees:
 //
-//   - Each line names the measurement that it rests on. What was not measured is null,
+//   - Each line names the measurement that it is based on. What was not measured is null,
 //     never a guess; what lies beyond the measured rates is flagged as extrapolated.
 //   - Cost per saga is taken at the rate that a machine would have, between the
 //     measured rates: it falls as batches fill.
-//   - A processor may be as busy as load, app and store kept the busiest one at the
-//     highest rate that kept the promise, and no busier. That rate is found anew for the demanded promise,
-//     from the measured percentiles and whatever was searched for.
+//   - A processor may be as busy as the busiest one was at the highest rate that met the
+//     service level. That rate is found from the measured percentiles, for the service
+//     level of this plan.
 //   - A rate that measured machines carried, and kept the promise, takes no more of them.
 //   - An interval is what the next such machine would have, from repeats of the same
 //     rate, with 95% confidence. Without repeats there is none.
-//   - Results of unlike things are refused. With a result that is not valid the plan is
-//     not; a step of a search that is not valid is left out.
+//   - Results of different stores, sagas or machines are refused. With a result that is
+//     not valid the plan is not; a step of a search that is not valid is left out.
 //
 // That several hosts or masters carry as many times the load of one is an assumption, and
 // stated where it is made. Of results of several numbers of app hosts, those of the fewest
@@ -95,10 +95,10 @@ func Make(d Demand, results []result.Result) (Plan, result.Validity, error) {
 	p := Plan{
 		RatePerS: d.RatePerS, PeakPerS: s.peak, SLO: d.SLO, RetentionS: d.Retention.Seconds(),
 		From: ids, Store: s.e.store,
-		Kept: s.edge.kept.rate, Usable: s.edge.usable,
+		Kept: s.highest.met.rate, Usable: s.highest.usable,
 	}
-	if s.edge.broken != nil {
-		p.Broken = &s.edge.broken.rate
+	if s.highest.violated != nil {
+		p.Broken = &s.highest.violated.rate
 	}
 	warnings := s.warnings()
 	app, store := s.hosts(), s.nodes()
@@ -136,7 +136,7 @@ func size(d Demand, results []result.Result) (s sizing, ids []string, err error)
 		if s.e, err = gather(slices.DeleteFunc(slices.Clone(results), func(r result.Result) bool { return appHosts(r.Envelope().Run) != n })); err != nil {
 			continue
 		}
-		if s.edge, err = s.e.edge(d.SLO); err == nil && s.edge.kept.rate >= s.peak {
+		if s.highest, err = s.e.highestRate(d.SLO); err == nil && s.highest.met.rate >= s.peak {
 			break
 		}
 		tooFew = n

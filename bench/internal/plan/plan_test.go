@@ -104,14 +104,14 @@ func TestMake_SizesRedis(t *testing.T) {
 		"headroom of the app hosts":                   100 * (3*1.8/4.68 - 1),
 		"headroom of the store nodes":                 100 * (3*0.9/1.08 - 1),
 		"load of the app hosts left when one is lost": 100 * 4.68 / (2 * 1.8),
-		"sagas held up when a store node is lost":     100.0 / 3,
+		"sagas waiting when a store node is lost":     100.0 / 3,
 	} {
 		l := line(t, p.Lines, what)
 		require.NotNil(t, l.Value, what)
 		require.InEpsilon(t, want, *l.Value, 1e-9, what)
 		require.Nil(t, l.Low, what)
 		require.NotEmpty(t, l.Basis, what)
-		if !strings.HasPrefix(what, "load of") && !strings.HasPrefix(what, "sagas held") {
+		if !strings.HasPrefix(what, "load of") && !strings.HasPrefix(what, "sagas waiting") {
 			require.True(t, l.Extrapolated, what)
 		}
 	}
@@ -274,7 +274,7 @@ func TestMake_LeavesOpenWhatWasNotMeasured(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, p.Usable)
 	for _, l := range p.Lines {
-		if l.What != "store nodes" && l.What != "sagas held up when a store node is lost" {
+		if l.What != "store nodes" && l.What != "sagas waiting when a store node is lost" {
 			require.Nil(t, l.Value, l.What)
 		}
 	}

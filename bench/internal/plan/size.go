@@ -11,11 +11,11 @@ import (
 
 // sizing is the demand with what it is sized by.
 type sizing struct {
-	d     Demand
-	e     evidence
-	edge  edge
-	peak  float64 // sagas per second
-	least int     // app hosts: one fewer was measured, and did not carry the peak
+	d       Demand
+	e       evidence
+	highest serviceRate
+	peak    float64 // sagas per second
+	least   int     // app hosts: one fewer was measured, and did not carry the peak
 }
 
 // group is machines of one kind.
@@ -46,18 +46,18 @@ func (s sizing) hosts() group {
 // bounds it as much as its CPU does.
 func (s sizing) embeddedHosts() group {
 	count := func(perS float64) float64 { return math.Ceil(s.peak / perS) }
-	hosts := count(s.edge.kept.rate)
+	hosts := count(s.highest.met.rate)
 	n := int(hosts)
 	l := Line{
 		What: "app hosts", Unit: fmt.Sprintf("hosts of %d cores", s.e.cores), Value: &hosts,
-		Basis: fmt.Sprintf("one carried %s/s and kept the promise (%s)", format.Number(s.edge.kept.rate), s.e.names()),
+		Basis: fmt.Sprintf("one carried %s/s and kept the promise (%s)", format.Number(s.highest.met.rate), s.e.names()),
 	}
-	if s.edge.broken != nil {
-		fewest := count(s.edge.broken.rate)
+	if s.highest.violated != nil {
+		fewest := count(s.highest.violated.rate)
 		l.Low, l.High = &fewest, &hosts
-		l.Basis += fmt.Sprintf("; at %s/s it was broken", format.Number(s.edge.broken.rate))
+		l.Basis += fmt.Sprintf("; at %s/s it was broken", format.Number(s.highest.violated.rate))
 	}
-	g := group{name: "app hosts", n: &n, each: s.peak / hosts, full: hosts * s.edge.kept.rate / s.peak}
+	g := group{name: "app hosts", n: &n, each: s.peak / hosts, full: hosts * s.highest.met.rate / s.peak}
 	l.Extrapolated = s.beyond(g.each)
 	l.Caveat = s.many(n, 1)
 	g.lines = []Line{l, s.cpu("app CPU", "app CPU per saga", appCPU, g.each)}
@@ -95,14 +95,14 @@ func (s sizing) primary() group {
 	}
 	used := s.cpu("store CPU", "store CPU per saga", storeCPU, s.peak)
 	cores := Line{What: "store cores", Unit: "cores", Basis: used.Basis, Extrapolated: used.Extrapolated}
-	if s.edge.usable == nil {
+	if s.highest.usable == nil {
 		cores.Caveat = unknownUse
 	} else {
-		cores.Value, cores.Low, cores.High = onEach(used, func(x float64) float64 { return math.Ceil(x / *s.edge.usable) })
+		cores.Value, cores.Low, cores.High = onEach(used, func(x float64) float64 { return math.Ceil(x / *s.highest.usable) })
 		cores.Basis = join(cores.Basis, s.used())
 	}
 	if cores.Value != nil && *used.Value > 0 {
-		g.full = *cores.Value * *s.edge.usable / *used.Value
+		g.full = *cores.Value * *s.highest.usable / *used.Value
 		if *cores.Value > float64(s.e.cores) {
 			cores.Caveat = fmt.Sprintf("more than the %d cores of the measured machine: nobody has seen the server use them", s.e.cores)
 		}
@@ -123,11 +123,11 @@ func (s sizing) machines(what, unit, name string, cost func(result.Step) *float6
 	switch {
 	case !f.known || f.value <= 0:
 		l.Basis = f.basis
-	case s.edge.usable == nil:
+	case s.highest.usable == nil:
 		l.Basis, l.Caveat = f.basis, unknownUse
 	default:
-		capacity := float64(together) * cores * *s.edge.usable * perCore
-		enough := s.peak <= s.edge.kept.rate // as many as were measured, whatever each cost
+		capacity := float64(together) * cores * *s.highest.usable * perCore
+		enough := s.peak <= s.highest.met.rate // as many as were measured, whatever each cost
 		count := func(factor float64) int {
 			n := s.count(cost, factor, together, capacity)
 			if enough {
@@ -150,7 +150,7 @@ func (s sizing) machines(what, unit, name string, cost func(result.Step) *float6
 		}
 		g.full = capacity / (g.each * f.value)
 		if n == together {
-			g.full = max(g.full, s.edge.kept.rate/s.peak)
+			g.full = max(g.full, s.highest.met.rate/s.peak)
 		}
 	}
 	l.Extrapolated = s.beyond(g.each)
@@ -183,7 +183,7 @@ func (s sizing) cpu(what, name string, cost func(result.Step) *float64, each flo
 	return l
 }
 
-// beyond reports whether a line rests on more than was measured: the peak itself, or
+// beyond reports whether a line is based on more than was measured: the peak itself, or
 // the rate of each machine.
 func (s sizing) beyond(each float64) bool {
 	return s.peak > sameRate*s.e.highest() || s.e.beyond(each)
@@ -192,7 +192,7 @@ func (s sizing) beyond(each float64) bool {
 // used says how busy a processor may be.
 func (s sizing) used() string {
 	return fmt.Sprintf("used to %s%%: %s was that busy at %s/s, the highest rate that kept the promise",
-		format.Number(100**s.edge.usable), s.edge.why, format.Number(s.edge.kept.rate))
+		format.Number(100**s.highest.usable), s.highest.why, format.Number(s.highest.met.rate))
 }
 
 // many says what is assumed of a number that was not measured together.

@@ -31,15 +31,15 @@ func (s sizing) warnings() []string {
 			break
 		}
 	}
-	if s.edge.broken == nil {
+	if s.highest.violated == nil {
 		warn("no limit seen: no measured rate broke the promise, so machines may carry more")
 	}
 	if !slices.ContainsFunc(s.e.rates, func(r rate) bool { return len(r.runs) > 1 }) {
 		warn("no interval: no rate was measured twice")
 	}
-	if others := s.e.others(s.edge.kept); s.e.shared && others > othersShare {
+	if others := s.e.others(s.highest.met); s.e.shared && others > othersShare {
 		warn("other work: %s%% of the machine was busy with neither load, app nor store at %s/s; without that they may carry more",
-			format.Number(100*others), format.Number(s.edge.kept.rate))
+			format.Number(100*others), format.Number(s.highest.met.rate))
 	}
 	if s.e.shared {
 		warn("shared host: load, app and store took CPU from each other when they were measured; with machines of their own they may need fewer")
