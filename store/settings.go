@@ -54,6 +54,17 @@ const (
 // String gives D0 to D4.
 func (d Durability) String() string { return fmt.Sprintf("D%d", int(d)) }
 
+// ParseDurability returns the class that String writes as text. ok is false if there is
+// none.
+func ParseDurability(text string) (d Durability, ok bool) {
+	for d := D0; d <= D4; d++ {
+		if d.String() == text {
+			return d, true
+		}
+	}
+	return D0, false
+}
+
 // Meaning describes in a few words what a crash loses.
 func (d Durability) Meaning() string {
 	switch d {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"time"
 
 	"sagabench/bench/internal/environment"
@@ -51,11 +49,7 @@ func makeOut(dir string) error {
 // writeAndShow writes a result into dir, unless that is empty, and prints it.
 func (a *app) writeAndShow(summary any, v result.Validity, d document.Document, dir string) error {
 	if dir != "" {
-		err := errors.Join(
-			os.MkdirAll(dir, 0o700),
-			result.WriteFile(dir, result.FileSummary, func(w io.Writer) error { return result.Encode(w, summary) }),
-			report.WritePages(dir, d))
-		if err != nil {
+		if err := errors.Join(result.WriteSummary(dir, summary), report.WritePages(dir, d)); err != nil {
 			return err
 		}
 	}

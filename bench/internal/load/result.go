@@ -92,5 +92,5 @@ func perSecond(n float64, in time.Duration) float64 {
 	if in <= 0 {
 		return 0
 	}
-	return math.Round(n/in.Seconds()*1000) / 1000
+	return result.Round(n / in.Seconds())
 }

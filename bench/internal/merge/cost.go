@@ -6,9 +6,6 @@ import (
 	"sagabench/bench/internal/result"
 )
 
-// embedded is the driver of a store that is a part of the app server.
-const embedded = "pebble"
-
 // maxUncoveredShare is the largest share of a host's measured part that may lie outside of
 // another's. Outside of it the other may have been warming up, and the sagas of a warm-up
 // are in no interval.
@@ -29,7 +26,7 @@ func (m merge) cost() (c result.Cost) {
 	app := m.appCost()
 	for _, f := range result.CostFields {
 		how := f.Merge
-		if f.Key == "store_fsyncs" && m.hosts[0].Run.Run.Store.Driver == embedded {
+		if f.Key == "store_fsyncs" && m.hosts[0].Run.Run.Store.Embedded() {
 			how = result.MergeApp
 		}
 		switch how {
@@ -81,7 +78,7 @@ func (m merge) own(of func(result.Cost) *float64) *float64 {
 	if used == nil || sagas == 0 {
 		return nil
 	}
-	*used = round(*used / sagas)
+	*used = result.Round(*used / sagas)
 	return used
 }
 
@@ -98,7 +95,7 @@ func (m merge) shared(of func(result.Cost) *float64) *float64 {
 	if sagas == 0 {
 		return nil
 	}
-	cost := round(*of(h.Run.CostPerSaga) * acknowledgedOf(*h.Run) / sagas)
+	cost := result.Round(*of(h.Run.CostPerSaga) * acknowledgedOf(*h.Run) / sagas)
 	return &cost
 }
 

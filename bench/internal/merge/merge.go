@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -189,7 +188,7 @@ func (m merge) run() result.Run {
 		r.AppHosts = len(r.Targets)
 	}
 	r.ID += "-merged"
-	r.DurationS = round(m.common.length().Seconds())
+	r.DurationS = result.Round(m.common.length().Seconds())
 	r.Topology = fmt.Sprintf("%d load hosts, each: %s", len(m.hosts), r.Topology)
 	if allSame(commands) {
 		commands = commands[:1]
@@ -201,8 +200,6 @@ func (m merge) run() result.Run {
 func allSame(list []string) bool {
 	return !slices.ContainsFunc(list, func(s string) bool { return s != list[0] })
 }
-
-func round(x float64) float64 { return math.Round(x*1000) / 1000 }
 
 func (m merge) load() result.Load {
 	l := result.Load{Mode: m.hosts[0].Run.Load.Mode, ErrorsByKind: map[string]int64{}}
@@ -222,7 +219,7 @@ func (m merge) load() result.Load {
 		l.Late, l.Dropped = result.Sum(l.Late, one.Late), result.Sum(l.Dropped, one.Dropped)
 		acknowledged += h.acknowledged(m.common)
 	}
-	l.AchievedPerS = round(acknowledged / m.common.length().Seconds())
+	l.AchievedPerS = result.Round(acknowledged / m.common.length().Seconds())
 	l.Profile, l.Arrival = m.each(func(l result.Load) string { return l.Profile }), m.each(func(l result.Load) string { return l.Arrival })
 	return l
 }
@@ -259,7 +256,7 @@ func (m merge) timeline() (line []result.Sample) {
 		for _, h := range m.hosts {
 			rate += h.acknowledged(second)
 		}
-		rate = round(rate)
+		rate = result.Round(rate)
 		line = append(line, result.Sample{AtS: second.to.Sub(m.common.from).Seconds(), SagasPerS: &rate})
 	}
 	return line

@@ -173,7 +173,7 @@ func (e evidence) busy(m result.Step) *float64 {
 // own is what load, app and store used of the shared machine, as a share.
 func (e evidence) own(m result.Step) (share float64, known bool) {
 	r := m.Resources
-	if r.LoadCores == nil || r.AppCores == nil || r.StoreCores == nil && !e.embedded() || e.cores < 1 {
+	if r.LoadCores == nil || r.AppCores == nil || r.StoreCores == nil && !e.store.Embedded() || e.cores < 1 {
 		return 0, false
 	}
 	cores := *r.LoadCores + *r.AppCores
@@ -199,12 +199,6 @@ func (e evidence) others(r rate) float64 {
 func (e evidence) oneCore() bool {
 	return e.rates[0].runs[0].Resources.StoreOneCore
 }
-
-// embedded reports whether the store is a part of the app's process.
-func (e evidence) embedded() bool { return e.store.Driver == Embedded }
-
-// Embedded is the driver of the store that is a part of the app's process.
-const Embedded = "pebble"
 
 func (e evidence) lowest() float64  { return e.rates[0].rate }
 func (e evidence) highest() float64 { return e.rates[len(e.rates)-1].rate }

@@ -123,7 +123,7 @@ func (s sizing) hostLost(g group) loss {
 	left := float64(*g.n - 1)
 	percent := 100 * float64(*g.n) / (g.full * left)
 	l.line.Value, l.line.Extrapolated = &percent, g.lines[0].Extrapolated
-	if s.e.embedded() {
+	if s.e.store.Embedded() {
 		l.line.Caveat = "the lost host's sagas wait on its disk until it is back"
 		l.share, l.words = 1/float64(*g.n), "an app host: its sagas wait on its disk until it is back"
 	}
@@ -138,7 +138,7 @@ func (s sizing) hostLost(g group) loss {
 func (s sizing) storeLost(g group) loss {
 	l := loss{line: Line{What: "sagas waiting when a store node is lost", Unit: "%"}}
 	switch {
-	case s.e.embedded():
+	case s.e.store.Embedded():
 		l.line.Basis = "the store is a part of the app"
 		return l
 	case g.n == nil:

@@ -32,7 +32,7 @@ const perCore = 1e6
 
 // hosts are those of the app.
 func (s sizing) hosts() group {
-	if s.e.embedded() {
+	if s.e.store.Embedded() {
 		return s.embeddedHosts()
 	}
 	g := s.machines("app hosts", fmt.Sprintf("hosts of %d cores", s.e.cores), "app CPU per saga", appCPU, s.e.hosts, float64(s.e.cores), max(2, s.least), s.least)
@@ -71,7 +71,7 @@ func (s sizing) nodes() group {
 			What: "store nodes", Unit: "nodes", Basis: "the store behind the servers is not known: name it where they are measured",
 		}}}
 	}
-	if s.e.embedded() {
+	if s.e.store.Embedded() {
 		none := 0.0
 		return group{name: "store nodes", lines: []Line{{
 			What: "store nodes", Unit: "nodes", Value: &none, Basis: "the store is a part of the app",

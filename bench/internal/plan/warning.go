@@ -17,10 +17,8 @@ func (s sizing) warnings() []string {
 		warn("extrapolated: the peak is %s/s, the highest rate that was measured and followed %s/s",
 			format.Number(s.peak), format.Number(s.e.highest()))
 	}
-	for d := store.D0; d < store.D3; d++ {
-		if s.e.store.Durability == d.String() {
-			warn("durability: the store was measured at %s: %s", d, store.Settings{Durability: d, Values: s.e.store.Settings}.Meaning())
-		}
+	if d, ok := store.ParseDurability(s.e.store.Durability); ok && d < store.D3 {
+		warn("durability: the store was measured at %s: %s", d, store.Settings{Durability: d, Values: s.e.store.Settings}.Meaning())
 	}
 	if s.e.store.Durability == "" {
 		warn("durability: that of the measured store is not known")

@@ -77,11 +77,11 @@ func planHeadline(p plan.Plan) string {
 		return planNumber(n) + " " + noun + "s"
 	}
 	machines := count("app host")
-	switch p.Store.Driver {
-	case "":
+	switch {
+	case p.Store.Driver == "":
 		machines += " on an unknown store"
-	case plan.Embedded:
-		machines += ", each with its own store (" + plan.Embedded + ")"
+	case p.Store.Embedded():
+		machines += ", each with its own store (" + p.Store.Driver + ")"
 	default:
 		machines += " and " + count("store node") + " (" + p.Store.Driver + ")"
 	}

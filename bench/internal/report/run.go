@@ -113,10 +113,8 @@ func headline(s result.Summary) string {
 // onStore names the store and what its durability class means: "on redis (D2: …)".
 func onStore(s result.Store) string {
 	name := "on " + cmp.Or(s.Driver, "an unknown store")
-	for d := store.D0; d <= store.D4; d++ {
-		if d.String() == s.Durability {
-			return fmt.Sprintf("%s (%s: %s)", name, d, store.Settings{Durability: d, Values: s.Settings}.Meaning())
-		}
+	if d, ok := store.ParseDurability(s.Durability); ok {
+		return fmt.Sprintf("%s (%s: %s)", name, d, store.Settings{Durability: d, Values: s.Settings}.Meaning())
 	}
 	if s.Durability != "" {
 		name += " (" + s.Durability + ")"

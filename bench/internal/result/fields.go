@@ -1,6 +1,7 @@
 package result
 
 import (
+	"math"
 	"reflect"
 	"strconv"
 
@@ -109,3 +110,6 @@ func Average[T any](fields []Field[T], all []T) (mean T) {
 	}
 	return mean
 }
+
+// Round rounds a figure to three decimals: what lies below is noise.
+func Round(x float64) float64 { return math.Round(x*1000) / 1000 }

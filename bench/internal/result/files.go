@@ -53,9 +53,6 @@ func CheckDir(dir string) error {
 // Write writes summary.json into the directory, and latency.hgrm if latency.hlog exists. It
 // returns the contents of latency.hlog, empty without that file.
 func Write(dir string, s Summary) (Recording, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return Recording{}, fmt.Errorf("make the result directory: %w", err)
-	}
 	rec, err := ReadRecording(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return rec, err
@@ -69,7 +66,16 @@ func Write(dir string, s Summary) (Recording, error) {
 			return rec, err
 		}
 	}
-	return rec, WriteFile(dir, FileSummary, func(w io.Writer) error { return Encode(w, s) })
+	return rec, WriteSummary(dir, s)
+}
+
+// WriteSummary writes a result of any kind as summary.json into the directory, which it
+// makes if it is absent.
+func WriteSummary(dir string, result any) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make the result directory: %w", err)
+	}
+	return WriteFile(dir, FileSummary, func(w io.Writer) error { return Encode(w, result) })
 }
 
 // Read returns the summary and the histograms of a run's result directory. A

@@ -55,6 +55,9 @@ type Store struct {
 	Durability string            `json:"durability"` // D0 to D4; empty: unknown
 }
 
+// Embedded reports whether the store is a part of the app's process.
+func (s Store) Embedded() bool { return s.Driver == "pebble" }
+
 // Scenario is the saga that was run.
 type Scenario struct {
 	Steps    int     `json:"steps"`

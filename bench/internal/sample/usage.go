@@ -2,7 +2,6 @@ package sample
 
 import (
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 	"time"
@@ -74,7 +73,7 @@ func (u Usage) PerSaga(sagas int64) (cost result.Cost) {
 	}
 	for _, f := range result.CostFields {
 		if total := f.Of(u.Total); total != nil {
-			x := math.Round(*total/float64(sagas)*1000) / 1000 // what lies below is noise
+			x := result.Round(*total / float64(sagas))
 			f.Set(&cost, &x)
 		}
 	}

@@ -15,24 +15,24 @@ func JudgeStep(m result.Step, e Evidence, shared bool) result.Validity {
 	s := result.Summary{Measurement: m.Measurement}
 	s.Run.SharedHost = shared
 	s.Run.DurationS = m.DurationS
-	j := judgement{s: s, e: e, valid: true, warnings: []string{}}
+	j := newJudgement(s, e)
 	j.complete()
 	j.generator()
 	j.samples()
 	j.others()
-	return result.Validity{Valid: j.valid, Warnings: j.warnings}
+	return j.Validity
 }
 
 // JudgeSweep decides on what the measurements of a sweep have in common: store and machine.
 // The summary's Load needs the sums of Requests and Errors only.
 func JudgeSweep(s result.Summary, e Evidence) result.Validity {
-	j := judgement{s: s, e: e, valid: true, warnings: []string{}}
+	j := newJudgement(s, e)
 	j.complete()
 	j.outcomes()
 	j.counted()
 	j.settings()
 	j.surroundings()
-	return result.Validity{Valid: j.valid, Warnings: j.warnings}
+	return j.Validity
 }
 
 // The thresholds of JudgeCapacity.
@@ -48,14 +48,14 @@ const (
 
 // JudgeCapacity adds to the validity of a sweep what its measurements show together.
 func JudgeCapacity(base result.Validity, c result.Capacity) result.Validity {
-	j := judgement{valid: base.Valid, warnings: base.Warnings}
+	j := judgement{Validity: base}
 	j.precision(c)
 	j.unevenMachine(c)
 	j.stepWarnings(c)
 	j.fallingLatency(c.Steps)
 	j.recheck(c)
 	j.predictions(c)
-	return result.Validity{Valid: j.valid, Warnings: j.warnings}
+	return j.Validity
 }
 
 // precision says how well the rate is known. An invalid step shows the load generator: if

@@ -22,8 +22,8 @@ func TestJudge_SaysWhichCPUsAreShared(t *testing.T) {
 		s.Run.SharedHost = true
 		j := judgement{s: s, e: Evidence{CPUs: cpus}}
 		j.surroundings()
-		require.Len(t, j.warnings, 1)
-		require.Contains(t, j.warnings[0], want)
+		require.Len(t, j.Warnings, 1)
+		require.Contains(t, j.Warnings[0], want)
 	}
 }
 
@@ -37,6 +37,6 @@ func TestJudge_ARateThatIsToChangeIsNoDrift(t *testing.T) {
 	for profile, drifts := range map[string]bool{"": true, "500/s": true, "1.5/s": true, "100/s,200/s": false, "100/s..900/s": false} {
 		j := judgement{s: result.Summary{Measurement: result.Measurement{Load: result.Load{Profile: profile}}}, e: e}
 		j.drift()
-		require.Equal(t, drifts, len(j.warnings) == 1, profile)
+		require.Equal(t, drifts, len(j.Warnings) == 1, profile)
 	}
 }

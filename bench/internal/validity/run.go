@@ -54,7 +54,7 @@ const (
 
 // Judge decides whether a run is valid. The warnings that make it invalid come first.
 func Judge(s result.Summary, e Evidence) result.Validity {
-	j := judgement{s: s, e: e, valid: true, warnings: []string{}}
+	j := newJudgement(s, e)
 	j.complete()
 	j.outcomes()
 	j.errors()
@@ -67,25 +67,28 @@ func Judge(s result.Summary, e Evidence) result.Validity {
 	j.omission()
 	j.drift()
 	j.surroundings()
-	return result.Validity{Valid: j.valid, Warnings: j.warnings}
+	return j.Validity
 }
 
 type judgement struct {
-	s        result.Summary
-	e        Evidence
-	valid    bool
-	refused  int // number of warnings, the first ones, that make it invalid
-	warnings []string
+	result.Validity // until now
+	s               result.Summary
+	e               Evidence
+	refused         int // number of warnings, the first ones, that make it invalid
+}
+
+func newJudgement(s result.Summary, e Evidence) judgement {
+	return judgement{Validity: result.Validity{Valid: true, Warnings: []string{}}, s: s, e: e}
 }
 
 // warn adds a warning. refuse also makes the result invalid.
 func (j *judgement) warn(format string, args ...any) {
-	j.warnings = append(j.warnings, fmt.Sprintf(format, args...))
+	j.Warnings = append(j.Warnings, fmt.Sprintf(format, args...))
 }
 
 func (j *judgement) refuse(format string, args ...any) {
-	j.valid = false
-	j.warnings = slices.Insert(j.warnings, j.refused, fmt.Sprintf(format, args...))
+	j.Valid = false
+	j.Warnings = slices.Insert(j.Warnings, j.refused, fmt.Sprintf(format, args...))
 	j.refused++
 }
 
