@@ -158,6 +158,8 @@ type CounterSource interface {
 type Counters struct {
 	RoundTrips int64 // waits for a server's answer, or commits of an embedded engine
 	Fsyncs     int64
+	Written    int64 // bytes, in the pages of 4 KiB that the disk gets
+	Debt       int64 // bytes of background work that was put off: it goes down, too
 }
 
 // ConnectionPool is implemented by stores whose calls share a pool of connections.

@@ -13,10 +13,10 @@ func Markdown(w io.Writer, d Document) error {
 	}
 	var out strings.Builder
 	block := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n\n", args...) }
-	block("# %s", escape(d.Headline))
 	if d.Verdict != "" {
 		block("> **%s**", escape(d.Verdict))
 	}
+	block("# %s", escape(d.Headline))
 	for _, text := range d.Lead {
 		block("%s", paragraph(text))
 	}

@@ -77,6 +77,10 @@ var storeMetrics = []metric[store.Counters]{
 		func(c store.Counters) float64 { return float64(c.RoundTrips) }),
 	counter("sagabench_store_fsyncs_total", "Fsyncs by the store; absent if the store does not know.",
 		func(c store.Counters) float64 { return float64(c.Fsyncs) }),
+	counter("sagabench_store_written_bytes_total", "Bytes written to disk by an embedded store, in pages of 4 KiB.",
+		func(c store.Counters) float64 { return float64(c.Written) }),
+	gauge("sagabench_store_debt_bytes", "Bytes that an embedded store has yet to flush or to compact.",
+		func(c store.Counters) float64 { return float64(c.Debt) }),
 }
 
 type connections struct {

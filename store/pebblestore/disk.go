@@ -29,6 +29,7 @@ type disk struct {
 	vfs.FS
 	memory  *vfs.MemFS // the files created since the freeze, by base name
 	fsyncs  atomic.Int64
+	written atomic.Int64 // bytes of pages
 	failed  atomic.Pointer[error]
 	halted  atomic.Bool // Pebble called Fatalf, and may never release its locks
 	onError func(error)
@@ -148,6 +149,23 @@ type diskFile struct {
 	vfs.File
 	disk *disk
 	name string
+
+	end   int64       // of what was written
+	dirty atomic.Bool // the last page waits to be written, so more in it costs nothing
+}
+
+// page is what the kernel writes at once.
+const page = 4096
+
+// count adds the pages that a write of n bytes at the end of the file has made dirty.
+func (f *diskFile) count(n int) {
+	first := f.end / page
+	if f.dirty.Load() && f.end%page != 0 {
+		first++
+	}
+	f.end += int64(n)
+	f.disk.written.Add(max(0, (f.end+page-1)/page-first) * page)
+	f.dirty.Store(true)
 }
 
 // write runs op unless the disk is frozen. It returns an error only for tables.
@@ -161,7 +179,8 @@ func (f *diskFile) write(what string, op func() error) error {
 
 func (f *diskFile) Write(p []byte) (int, error) {
 	err := f.write("write", func() error {
-		_, err := f.File.Write(p)
+		n, err := f.File.Write(p)
+		f.count(n)
 		return err
 	})
 	if err != nil {
@@ -173,6 +192,7 @@ func (f *diskFile) Write(p []byte) (int, error) {
 func (f *diskFile) sync(op func() error) error {
 	return f.write("sync", func() error {
 		f.disk.fsyncs.Add(1)
+		f.dirty.Store(false)
 		return op()
 	})
 }

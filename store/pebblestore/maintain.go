@@ -54,9 +54,23 @@ func version() string {
 }
 
 // Counters implements store.CounterSource. Fsyncs counts those of the log, of tables and
-// of directories.
+// of directories. Debt is what has not been flushed, and what compactions have to write.
 func (s *Store) Counters() store.Counters {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return store.Counters{RoundTrips: s.commits, Fsyncs: s.disk.fsyncs.Load()}
+	c := store.Counters{RoundTrips: s.commits, Fsyncs: s.disk.fsyncs.Load(), Written: s.disk.written.Load(), Debt: -1}
+	s.mu.Unlock()
+	if debt, err := s.debt(); err == nil {
+		c.Debt = debt
+	}
+	return c
+}
+
+func (s *Store) debt() (bytes int64, err error) {
+	if err := s.begin(context.Background()); err != nil {
+		return 0, err
+	}
+	defer s.end(&err)
+	s.mu.Unlock()
+	m := s.db.Metrics()
+	return int64(m.WAL.Size + m.Compact.EstimatedDebt), nil
 }

@@ -40,7 +40,7 @@ func (s *Store) settings(ctx context.Context) (store.Settings, error) {
 		"mem_allocator":    info["mem_allocator"],
 		"role":             info["role"],
 	}
-	for _, name := range []string{"appendonly", "appendfsync", "no-appendfsync-on-rewrite", "save", "io-threads"} {
+	for _, name := range []string{"appendonly", "appendfsync", "no-appendfsync-on-rewrite", "save", "io-threads", "repl-backlog-size"} {
 		found, err := s.client.ConfigGet(ctx, name).Result()
 		switch value, known := found[name]; {
 		case err != nil && !isReply(err):

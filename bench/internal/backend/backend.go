@@ -4,7 +4,8 @@
 // Costs come from INFO of a Redis, from the status variables of a MariaDB or MySQL, and
 // from the statistics of a PostgreSQL. SQL servers do not say how much CPU they use, so
 // their processes are read if they run on this machine, with those that have ended.
-// Lock waits are those that a MariaDB or MySQL adds up when they end.
+// What a server wrote to disk is that of its processes on this machine; a Redis or MariaDB
+// elsewhere is asked. Lock waits are those that a MariaDB or MySQL adds up when they end.
 //
 // PostgreSQL counts neither the bytes nor the statements of its clients. Its sessions
 // report their syncs late (measured: once a second while busy, ten seconds after they

@@ -57,13 +57,14 @@ func openMySQL(ctx context.Context, server Server) (sample.Store, error) {
 	if err := m.row(ctx, []any{&m.version}, "SELECT VERSION()"); err != nil {
 		return nil, errors.Join(err, m.close())
 	}
-	return &sqlSampler{sampler{engine: m}, m.noPID}, nil
+	return &sqlSampler{newSampler(ctx, m, m.process)}, nil
 }
 
 func (m *mysqlEngine) counters(ctx context.Context) (*counters, error) {
 	got := m.traffic.got.Load()
 	status, err := m.values(ctx, "SHOW GLOBAL STATUS WHERE Variable_name IN "+
-		"('Bytes_received', 'Bytes_sent', 'Questions', 'Handler_delete', 'Innodb_data_fsyncs', 'Innodb_row_lock_time', 'Syncs')")
+		"('Bytes_received', 'Bytes_sent', 'Questions', 'Handler_delete', 'Innodb_data_fsyncs', 'Innodb_row_lock_time', 'Syncs', "+
+		"'Innodb_data_written', 'Innodb_os_log_written', 'Binlog_bytes_written', 'Innodb_buffer_pool_bytes_dirty')")
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +93,8 @@ func (m *mysqlEngine) counters(ctx context.Context) (*counters, error) {
 // an extent, or a few, not to matter.
 const mysqlExtent = 8 << 20
 
+const page = 4096 // of the kernel's cache
+
 func parseStatus(status, settings map[string]string) (*counters, error) {
 	n := numbers{fields: status}
 	c := &counters{
@@ -106,8 +109,13 @@ func parseStatus(status, settings map[string]string) (*counters, error) {
 			// server, mostly of the binlog.
 			keyFsyncs:          n.whole("Innodb_data_fsyncs") + n.optional("Syncs"),
 			"store_lock_waits": n.whole("Innodb_row_lock_time") / 1000, // from ms
+			keyWritten:         n.optional("Innodb_data_written") + n.optional("Innodb_os_log_written") + n.optional("Binlog_bytes_written"),
 		},
 	}
+	most := c.values[keyWritten] + page*c.values[keyFsyncs] // a page that is not full is written again
+	c.mostWritten = &most
+	dirty := n.optional("Innodb_buffer_pool_bytes_dirty")
+	c.debt = &dirty
 	switch {
 	case settings["innodb_flush_method"] == "O_DSYNC" || settings["innodb_log_file_write_through"] == "ON":
 		c.unknown[keyFsyncs] = errors.New("the log is synced as it is written, and nobody counts (innodb_flush_method, innodb_log_file_write_through)")

@@ -27,7 +27,7 @@ func openPostgres(ctx context.Context, server Server) (sample.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &postgresSampler{sqlSampler: sqlSampler{sampler{engine: postgresEngine{e}}, e.noPID}, opened: opened}, nil
+	return &postgresSampler{sqlSampler: sqlSampler{newSampler(ctx, postgresEngine{e}, e.process)}, opened: opened}, nil
 }
 
 // Counters from which fsyncs are derived: bytes of the log by its position, as of now, and
@@ -51,6 +51,10 @@ func (p postgresEngine) counters(ctx context.Context) (*counters, error) {
 	if size == 0 {
 		c.unknown[keyMemory] = errors.New("there is no table to look at")
 	}
+	p.readDebt(ctx, c)
+	// It writes whole pages, and sends to clients by other calls.
+	c.mostWritten, _ = p.process.sum(ctx, passedBy)
+	c.unknown[keyWritten] = errors.New("PostgreSQL counts it by its processes only, which are on another machine or of another user")
 	var version int
 	var method string
 	err = p.row(ctx, []any{&version, &method}, "SELECT current_setting('server_version_num')::int, current_setting('wal_sync_method')")
@@ -69,6 +73,15 @@ func (p postgresEngine) counters(ctx context.Context) (*counters, error) {
 		"SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint, wal_bytes::bigint, wal_sync FROM pg_stat_wal")
 	c.values[logWritten], c.values[reportedBytes], c.values[reportedSyncs] = written, bytes, syncs
 	return c, err
+}
+
+// readDebt reads how much log there is since the last checkpoint: the next one writes the
+// pages that it changed. It stays unknown if the user may not ask.
+func (p postgresEngine) readDebt(ctx context.Context, c *counters) {
+	var bytes float64
+	if p.row(ctx, []any{&bytes}, "SELECT (pg_current_wal_insert_lsn() - redo_lsn)::bigint FROM pg_control_checkpoint()") == nil {
+		c.debt = &bytes
+	}
 }
 
 // connections leaves out those that are reserved for superusers.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -43,15 +44,39 @@ func openRedis(ctx context.Context, server Server) (sample.Store, error) {
 	if _, err := r.counters(ctx); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
-	return &redisSampler{sampler{engine: r}}, nil
+	_, port, _ := net.SplitHostPort(opt.Addr) // it has just been dialed
+	n, _ := strconv.Atoi(port)
+	found := findProcess(ctx, server, n, "redis-server", "valkey-server")
+	settings, _ := r.client.ConfigGet(ctx, "appendfsync").Result() // managed servers refuse
+	return &redisSampler{newSampler(ctx, r, found), settings["appendfsync"]}, nil
 }
 
 // redisSampler adds what is special about Redis: it runs its commands on one core.
-type redisSampler struct{ sampler }
+type redisSampler struct {
+	sampler
+	appendfsync string // empty: the server does not say
+}
 
 func (r *redisSampler) AddTo(u *sample.Usage) {
 	u.Resources.StoreOneCore = true
+	if b, a := r.before, r.after; b != nil && a != nil && !r.readsIO {
+		if err := notTheLog(b.rewritten, a.rewritten, r.appendfsync); err != nil {
+			a.unknown[keyWritten] = err
+		}
+	}
 	r.sampler.AddTo(u)
+}
+
+// notTheLog returns why a Redis on another machine wrote other bytes than those by which
+// its log has grown.
+func notTheLog(before, after, appendfsync string) error {
+	switch {
+	case before != after:
+		return errors.New("it is on another machine, and wrote its log anew or made a snapshot: it does not count those bytes")
+	case appendfsync != "everysec" && appendfsync != "no":
+		return fmt.Errorf("it is on another machine, and with appendfsync %q writes the last page of its log again for each sync, which it does not count", appendfsync)
+	}
+	return nil
 }
 
 func (r *redisEngine) close() error { return r.client.Close() }
@@ -80,8 +105,21 @@ func parseInfo(fields map[string]string, sent, got int64) (*counters, error) {
 			// The buffers of ordinary clients are left in: they are much the same at both
 			// ends, and what Redis reports of them is seconds old.
 			keyMemory: n.whole("used_memory") - n.optional("mem_not_counted_for_evict") - n.optional("mem_replication_backlog"),
+			// See notTheLog.
+			keyWritten:  n.optional("aof_current_size"),
+			keyChildren: n.seconds("used_cpu_sys_children") + n.seconds("used_cpu_user_children"),
 		},
+		levels:    map[string]float64{keyUsed: n.whole("used_memory"), keyRSS: n.whole("used_memory_rss")},
+		rewritten: strings.Join([]string{fields["aof_rewrites"], fields["aof_base_size"], fields["rdb_saves"], fields["rdb_last_save_time"], fields["aof_rewrite_in_progress"], fields["rdb_bgsave_in_progress"]}, " "),
 	}
+	main := "_main_thread" // since 6.2; before, the other threads do little
+	if fields["used_cpu_sys"+main] == "" {
+		main = ""
+	}
+	c.values[keyMain] = n.seconds("used_cpu_sys"+main) + n.seconds("used_cpu_user"+main)
+	// The next rewrite is for what was appended since the last one.
+	appended := n.optional("aof_current_size") - n.optional("aof_base_size")
+	c.debt = &appended
 	calls, err := clientCalls(fields)
 	c.values["store_calls"] = calls
 	if err := errors.Join(n.err, err); err != nil {
@@ -134,13 +172,10 @@ func (r *redisEngine) cpu(ctx context.Context) (*float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	seconds := 0.0
-	for _, name := range []string{"used_cpu_sys", "used_cpu_user", "used_cpu_sys_children", "used_cpu_user_children"} {
-		x, err := strconv.ParseFloat(fields[name], 64)
-		if err != nil {
-			return nil, fmt.Errorf("read INFO cpu: %s: %w", name, err)
-		}
-		seconds += x
+	n := numbers{fields: fields}
+	seconds := n.seconds("used_cpu_sys") + n.seconds("used_cpu_user") + n.seconds("used_cpu_sys_children") + n.seconds("used_cpu_user_children")
+	if n.err != nil {
+		return nil, fmt.Errorf("read INFO cpu: %w", n.err)
 	}
 	return &seconds, nil
 }

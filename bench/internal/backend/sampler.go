@@ -33,6 +33,14 @@ type counters struct {
 	unknown map[string]error
 
 	extent float64 // bytes that the data grows by at once
+
+	levels map[string]float64 // by key of a figure of result.Resources: as they are now
+	debt   *float64           // bytes of work that was put off; nil: unknown
+
+	// What the server's processes had written, and a limit of it: see writtenBy. nil: unknown.
+	written, mostWritten *float64
+
+	rewritten string // of a Redis: another one after each rewrite of its log and each snapshot
 }
 
 // The figures with rules of their own.
@@ -40,6 +48,12 @@ const (
 	keyCPU    = "store_cpu_us"
 	keyFsyncs = "store_fsyncs"
 	keyMemory = "store_memory_bytes" // it may shrink
+
+	keyWritten  = "store_bytes_written"
+	keyRSS      = "store_rss_bytes"
+	keyUsed     = "store_used_bytes"
+	keyMain     = "store_main_core"
+	keyChildren = "store_child_cores"
 )
 
 var (
@@ -50,6 +64,8 @@ var (
 // sampler implements sample.Store for an engine.
 type sampler struct {
 	engine
+	process             serverProcess
+	readsIO             bool // of the process; else it is the engine's counters that say what it wrote
 	before, after       *counters
 	cpuBefore, cpuAfter *float64
 	conns               *float64 // open at the end, of those that the server allows
@@ -60,6 +76,34 @@ var _ sample.Store = (*sampler)(nil)
 
 func (s *sampler) Close() error                              { return s.close() }
 func (s *sampler) CPU(ctx context.Context) (*float64, error) { return s.cpu(ctx) }
+func (s *sampler) PID() int                                  { return s.process.pid }
+
+func newSampler(ctx context.Context, e engine, process serverProcess) sampler {
+	_, err := process.sum(ctx, writtenBy)
+	return sampler{engine: e, process: process, readsIO: err == nil}
+}
+
+// readProcess adds what only the processes say.
+func (s *sampler) readProcess(ctx context.Context, c *counters) {
+	if c.unknown == nil {
+		c.unknown = map[string]error{}
+	}
+	if s.readsIO {
+		delete(c.unknown, keyWritten)
+		var err error
+		if c.written, err = s.process.sum(ctx, writtenBy); err != nil {
+			c.unknown[keyWritten] = err
+		}
+	}
+	if c.levels == nil {
+		c.levels = map[string]float64{}
+	}
+	if _, ok := c.levels[keyRSS]; !ok {
+		if memory, err := s.process.sum(ctx, memoryOf); err == nil {
+			c.levels[keyRSS] = *memory
+		}
+	}
+}
 
 // Begin reads the CPU last and End reads it first, so that the questions are not in it.
 func (s *sampler) Begin(ctx context.Context) (err error) {
@@ -67,6 +111,7 @@ func (s *sampler) Begin(ctx context.Context) (err error) {
 	if s.before, err = s.counters(ctx); err != nil {
 		return err
 	}
+	s.readProcess(ctx, s.before)
 	s.cpuBefore, err = s.cpu(ctx)
 	return err
 }
@@ -77,6 +122,7 @@ func (s *sampler) End(ctx context.Context) (err error) {
 	if s.after, err = s.counters(ctx); err != nil {
 		return err
 	}
+	s.readProcess(ctx, s.after)
 	open, most, err := s.connections(ctx)
 	if s.noConns = err; err == nil && most > 0 {
 		share := min(1, float64(open)/float64(most))
@@ -101,8 +147,24 @@ func (s *sampler) AddTo(u *sample.Usage) {
 	if s.cpuBefore != nil && s.cpuAfter != nil {
 		b.values[keyCPU], a.values[keyCPU] = *s.cpuBefore*1e6, *s.cpuAfter*1e6
 	}
+	if b.written != nil && a.written != nil {
+		written := *a.written - *b.written
+		if b.mostWritten != nil && a.mostWritten != nil {
+			written = min(written, *a.mostWritten-*b.mostWritten)
+		}
+		b.values[keyWritten], a.values[keyWritten] = 0, written
+	}
 	addDifferences(u, result.CostFields, &u.Total, b, a, 1)
 	addDifferences(u, result.ResourceFields, &u.Resources, b, a, u.Elapsed.Seconds())
+	for _, f := range result.ResourceFields {
+		if x, ok := a.levels[f.Key]; ok {
+			f.Set(&u.Resources, &x)
+		}
+	}
+	if b.debt != nil && a.debt != nil {
+		grown := *a.debt - *b.debt
+		u.Resources.StoreDebtBytes = &grown
+	}
 }
 
 // addDifferences sets the figures that both counters have. It divides them by per.
@@ -141,6 +203,14 @@ func (n *numbers) whole(name string) float64 {
 		n.err = errors.Join(n.err, fmt.Errorf("%s: %w", name, err))
 	}
 	return float64(x)
+}
+
+func (n *numbers) seconds(name string) float64 {
+	x, err := strconv.ParseFloat(n.fields[name], 64)
+	if err != nil {
+		n.err = errors.Join(n.err, fmt.Errorf("%s: %w", name, err))
+	}
+	return x
 }
 
 // optional is 0 if this version has no such field.

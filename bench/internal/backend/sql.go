@@ -5,18 +5,9 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/prometheus/procfs"
-	"github.com/shirou/gopsutil/v4/net"
-	"github.com/shirou/gopsutil/v4/process"
 
 	"sagabench/bench/internal/sample"
 )
@@ -29,9 +20,8 @@ type sqlEngine struct {
 	conn  *sql.Conn
 	asked int64 // statements of the sampler
 
-	schema string
-	pid    int   // 0: see noPID
-	noPID  error // why there is none
+	schema  string
+	process serverProcess
 }
 
 // connect takes over the pool. A server without a known process is sampled without its CPU.
@@ -42,15 +32,10 @@ func connect(ctx context.Context, pool *sql.DB, server Server, port int, program
 	if err != nil {
 		return nil, errors.Join(err, pool.Close())
 	}
-	s := &sqlEngine{pool: pool, conn: conn, schema: server.Schema, pid: server.PID}
-	switch {
-	case s.pid != 0:
-	case !server.Local:
-		s.noPID = errors.New("it runs on another machine")
-	default:
-		s.pid, s.noPID = listener(ctx, port, programs...)
-	}
-	return s, nil
+	return &sqlEngine{
+		pool: pool, conn: conn, schema: server.Schema,
+		process: findProcess(ctx, server, port, programs...),
+	}, nil
 }
 
 func (s *sqlEngine) close() error { return errors.Join(s.conn.Close(), s.pool.Close()) }
@@ -95,107 +80,18 @@ func lost(err error) error {
 }
 
 // sqlSampler adds why the CPU of a server is unknown.
-type sqlSampler struct {
-	sampler
-	noPID error
-}
+type sqlSampler struct{ sampler }
 
 func (s *sqlSampler) AddTo(u *sample.Usage) {
-	if s.noPID != nil {
-		u.Fail("store CPU", s.noPID)
+	if s.process.missing != nil {
+		u.Fail("store CPU", s.process.missing)
 	}
 	s.sampler.AddTo(u)
 }
 
-// cpuTries bounds how often the processes are read again because one of them ended
-// meanwhile.
-const cpuTries = 20
-
-// cpu adds up the process and those that it started, user and system: PostgreSQL has one
-// for each connection. What ended ones have used, the kernel has added to their parent.
 func (s *sqlEngine) cpu(ctx context.Context) (*float64, error) {
-	if s.pid == 0 {
+	if s.process.pid == 0 {
 		return nil, nil
 	}
-	for range cpuTries {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		sum, endedBefore, err := processCPU(s.pid)
-		if err != nil {
-			return nil, fmt.Errorf("CPU: process %d: %w", s.pid, err)
-		}
-		whole := true
-		for _, child := range childrenOf(s.pid) {
-			used, _, err := processCPU(child)
-			whole = whole && err == nil // else it has just ended
-			sum += used
-		}
-		if _, ended, err := processCPU(s.pid); err == nil && whole && ended == endedBefore {
-			return &sum, nil
-		}
-	}
-	return nil, fmt.Errorf("CPU: process %d: its processes come and go too fast to be counted", s.pid)
-}
-
-// processCPU returns the seconds that a process has used, with its children that have
-// ended, and the part of the latter.
-func processCPU(pid int) (all, ended float64, err error) {
-	p, err := procfs.NewProc(pid)
-	if err != nil {
-		return 0, 0, err
-	}
-	stat, err := p.Stat()
-	const ticksPerSecond = 100 // the kernel's USER_HZ wherever Go runs on Linux
-	ended = float64(stat.CUTime+stat.CSTime) / ticksPerSecond
-	return stat.CPUTime() + ended, ended, err
-}
-
-// childrenOf lists the processes that pid has started and that have not ended.
-func childrenOf(pid int) (children []int) {
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // fails only on a bad pattern
-	for _, task := range tasks {
-		list, _ := os.ReadFile(task) // the thread may be gone
-		for field := range strings.FieldsSeq(string(list)) {
-			if child, err := strconv.Atoi(field); err == nil {
-				children = append(children, child)
-			}
-		}
-	}
-	return children
-}
-
-var errNoListener = errors.New("no process that we may look at listens; run as root, or as the server's user")
-
-// listener returns the process that listens on a TCP port of this machine. If processes
-// that it started listen, too, it is the first of them. Its program must be one of those
-// named: what forwards to a server is not the server.
-func listener(ctx context.Context, port int, programs ...string) (pid int, err error) {
-	connections, err := net.ConnectionsWithContext(ctx, "tcp")
-	if err != nil {
-		return 0, fmt.Errorf("look for the process that listens on port %d: %w", port, err)
-	}
-	var pids []int32
-	for _, c := range connections {
-		if c.Status == "LISTEN" && int(c.Laddr.Port) == port && c.Pid > 0 {
-			pids = append(pids, c.Pid)
-		}
-	}
-	err = errNoListener
-	for _, candidate := range pids {
-		p, failed := process.NewProcessWithContext(ctx, candidate)
-		if failed != nil {
-			continue
-		}
-		parent, _ := p.PpidWithContext(ctx)
-		if slices.Contains(pids, parent) {
-			continue
-		}
-		name, _ := p.NameWithContext(ctx)
-		if slices.Contains(programs, name) {
-			return int(candidate), nil
-		}
-		err = fmt.Errorf("%q listens, which only forwards", name)
-	}
-	return 0, fmt.Errorf("port %d: %w", port, err)
+	return s.process.sum(ctx, cpuOf)
 }

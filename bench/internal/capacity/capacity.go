@@ -1,21 +1,20 @@
-// Package capacity finds the highest rate that meets a service level, and what limits it.
+// Package capacity finds the highest rate that a service level holds at, and what limits it.
 //
-// It measures in five parts, on one store that goes on filling:
+// It measures on one store that goes on filling:
 //
 //   - Scaling: closed loops with 1 to 512 requests in flight. The highest throughput is
-//     the first guess of the rate.
-//   - First rates: open loops from a tenth of that guess upwards, until the service level
-//     is violated.
-//   - Search: open loops near the highest rate. A rate is alternately the 25th and the
-//     75th percentile of the posterior, which is what all measurements until then say
-//     about the highest rate. It allows for slow moments, which violate the service level
-//     at any rate, and for a machine whose speed changes.
+//     where the search begins.
+//   - Search: short open loops find the neighbourhood of the rate, holds of a minute the
+//     highest rate that meets the service level. That one may have been lucky: the rate 5%
+//     below it is held, or the next lower one that holds.
 //   - Validation: one rate in the middle of the range, to compare with the prediction from
 //     the other measurements.
-//   - Recheck: the best point of the scaling curve once more.
 //
-// An open-loop measurement is long enough for a hundred requests beyond the highest
-// percentile of the service level.
+// What is printed was measured: a rate was held if all requests of its hold together, from
+// their due times, met the service level, failed and unsent ones counted as over the
+// limit. A rate that breaks it is tried again at once, and both are judged as one. Before
+// each hold the best closed loop is repeated; if that differs too much, the machine is too
+// uneven for an answer.
 //
 // Sending load is left to a [Measurer], judging the whole to package validity, the law of
 // scaling to package usl, and predictions to package plan.
@@ -41,11 +40,10 @@ import (
 
 // Config of a search.
 type Config struct {
-	SLO      result.SLO
-	Step     time.Duration // shortest open-loop measurement
-	LongStep time.Duration // longest: a low rate has to be judged from fewer requests
-	Width    float64       // relative width of the 95% interval at which the search ends
-	Budget   time.Duration // after which the search ends
+	SLO    result.SLO
+	Hold   time.Duration // how long a rate is held
+	Step   time.Duration // shortest step that looks for the neighbourhood
+	Repeat int           // number of searches
 
 	// Each point of the scaling curve is short: it shows a throughput and no percentile.
 	ScalingStep, ScalingWarmup time.Duration
@@ -55,27 +53,24 @@ type Config struct {
 	Status  func(string) // called with what is being done
 }
 
-// Default returns a search that ends at ±5% of the rate or after about three minutes.
+// Default returns one search with holds of a minute.
 func Default() Config {
 	return Config{
-		SLO:      result.SLO{Latencies: []result.LatencyGoal{{Percentile: 99, MS: 20}}, Errors: result.DefaultErrorBudget},
-		Step:     4 * time.Second,
-		LongStep: 30 * time.Second,
-		Width:    0.1,
-		Budget:   150 * time.Second,
-
-		ScalingStep:   2500 * time.Millisecond,
-		ScalingWarmup: 500 * time.Millisecond,
-	}
+		SLO:    result.SLO{Latencies: []result.LatencyGoal{{Percentile: 99, MS: 20}}, Errors: result.DefaultErrorBudget},
+		Repeat: 1,
+	}.WithHold(time.Minute)
 }
 
-// WithStep returns the search with another shortest measurement and warm-up. The budget
-// is scaled with it. LongStep does not shrink: at a low rate too few requests would lie
-// beyond the percentile.
-func (c Config) WithStep(step, warmup time.Duration) Config {
-	c.Budget = time.Duration(float64(c.Budget) * float64(step) / float64(c.Step))
-	c.Step, c.LongStep = step, max(c.LongStep, step)
-	c.ScalingStep, c.ScalingWarmup = min(c.ScalingStep, step), min(c.ScalingWarmup, warmup)
+// shortestStep shows a few hundred requests.
+const shortestStep = 500 * time.Millisecond
+
+// WithHold returns the search with holds of another length, and the other measurements in
+// proportion.
+func (c Config) WithHold(hold time.Duration) Config {
+	c.Hold = hold
+	c.Step = min(hold, max(hold/15, shortestStep))
+	c.ScalingStep = min(hold, max(hold/24, shortestStep))
+	c.ScalingWarmup = c.ScalingStep / 5
 	return c
 }
 
@@ -90,20 +85,23 @@ type Measurer interface {
 	Close(ctx context.Context, ended error) (result.Summary, error)
 }
 
-// Run finds the highest rate that meets the service level, and closes m. A search that
+// Run finds the highest rate that the service level holds at, and closes m. A search that
 // ends early is marked as incomplete. The error says that nothing was measured.
 func Run(ctx context.Context, cfg Config, m Measurer) (result.CapacitySummary, error) {
 	r := &run{cfg: cfg, measurer: m}
-	r.found = result.Capacity{SLO: cfg.SLO, Steps: []result.Step{}, Scaling: []result.Step{}, Predicted: []result.Predicted{}}
+	r.found = result.Capacity{
+		SLO: cfg.SLO, HoldS: cfg.Hold.Seconds(),
+		Searches: []result.Search{}, Steps: []result.Step{}, Scaling: []result.Step{}, Rechecks: []result.Step{}, Predicted: []result.Predicted{},
+	}
 	ended := r.measureAll(ctx)
 	common, err := m.Close(ctx, ended)
 	if err != nil {
 		return result.CapacitySummary{}, err
 	}
 	c := r.found
-	highest := HighestRate(c.Steps)
-	c.RatePerS, c.LowPerS, c.HighPerS = highest.Rate, highest.Low, highest.High
-	c.Limit = FindLimit(c.Steps, c.RatePerS, limit.Machine{Cores: common.Environment.Cores, Shared: common.Run.SharedHost, Batches: cfg.Batches})
+	machine := limit.Machine{Shared: common.Run.SharedHost, Batches: cfg.Batches}
+	c.Limit = FindLimit(c, machine)
+	blame(c, machine)
 	if fit, err := fitScaling(c.Scaling); err != nil {
 		c.NoFit = err.Error()
 	} else {
@@ -123,9 +121,13 @@ type run struct {
 	found    result.Capacity
 }
 
-// validationShare is the rate of the validation, as a share of the highest rate. It lies
-// between two of the first rates.
-const validationShare = 0.6
+const (
+	// validationShare is the rate of the validation, as a share of the held rate. It lies
+	// between rates that were measured.
+	validationShare = 0.6
+	// validationLength is its length, as a share of a hold.
+	validationLength = 0.25
+)
 
 // measureAll makes all measurements. What was measured before an error is in r.found.
 func (r *run) measureAll(ctx context.Context) (err error) {
@@ -133,25 +135,47 @@ func (r *run) measureAll(ctx context.Context) (err error) {
 	if c.Scaling, err = r.scaling(ctx); err != nil {
 		return err
 	}
-	best := slices.MaxFunc(c.Scaling, func(a, b result.Step) int { return cmp.Compare(a.Load.AchievedPerS, b.Load.AchievedPerS) })
-	if c.Steps, err = search(ctx, r.cfg, best.Load.AchievedPerS, r.open); err != nil {
-		return err
-	}
-	if highest := HighestRate(c.Steps); highest.Rate != nil {
-		validation, err := r.open(ctx, math.Round(validationShare**highest.Rate), r.cfg.Step)
-		if validation.Load.Requests > 0 {
-			c.Validation = &validation
+	best := slices.MaxFunc(c.Scaling, func(a, b result.Step) int { return cmp.Compare(a.Load.AchievedPerS, b.Load.AchievedPerS) }).Load
+	for n := range r.cfg.Repeat {
+		if r.cfg.Repeat > 1 {
+			r.cfg.Status(fmt.Sprintf("search %d of %d", n+1, r.cfg.Repeat))
 		}
+		s := searcher{cfg: r.cfg, best: best.AchievedPerS, open: r.open}
+		s.recheck = func(ctx context.Context) (result.Step, error) { return r.recheck(ctx, best) }
+		found, err := s.search(ctx)
 		if err != nil {
 			return err
 		}
+		r.answer(found)
 	}
-	r.cfg.Status("the best point of the scaling curve once more")
-	recheck, err := r.closed(ctx, best.Load.InFlight, r.cfg.ScalingStep)
-	if recheck.Load.Requests > 0 {
-		c.Recheck = &recheck
+	if c.Held == nil {
+		return nil
+	}
+	validation, err := r.open(ctx, math.Round(validationShare*c.Held.RatePerS), time.Duration(validationLength*float64(r.cfg.Hold)), false, nil)
+	if validation.DurationS > 0 {
+		c.Steps = c.Steps[:len(c.Steps)-1] // it is to check the others
+		c.Validation = &validation
 	}
 	return err
+}
+
+// answer adds the answer of a search.
+func (r *run) answer(found result.Search) {
+	c := &r.found
+	c.Searches = append(c.Searches, found)
+	sorted := slices.SortedStableFunc(slices.Values(c.Searches), func(a, b result.Search) int { return cmp.Compare(heldPerS(a), heldPerS(b)) })
+	n := len(sorted)
+	c.Search = sorted[(n-1)/2]
+	if n > 1 {
+		c.Spread = &result.Spread{Low: heldPerS(sorted[0]), Median: heldPerS(c.Search), High: heldPerS(sorted[n-1])}
+	}
+}
+
+func heldPerS(s result.Search) float64 {
+	if s.Held == nil {
+		return 0
+	}
+	return s.Held.RatePerS
 }
 
 // mostInFlight is where the scaling curve ends.
@@ -189,31 +213,56 @@ func (r *run) closed(ctx context.Context, inFlight int, length time.Duration) (r
 	return m, err
 }
 
-// open makes an open-loop measurement.
-func (r *run) open(ctx context.Context, rate float64, length time.Duration) (result.Step, error) {
-	shape := r.cfg.Load
-	shape.Rate, shape.Duration = load.Constant(rate), length
-	m, err := r.measurer.Measure(ctx, shape)
-	if err == nil {
-		r.cfg.Status(fmt.Sprintf("%s/s for %s s: %s", format.Number(rate), format.Number(length.Seconds()), verdict(m, r.cfg.SLO)))
+// recheck repeats the best closed loop.
+func (r *run) recheck(ctx context.Context, best result.Load) (result.Step, error) {
+	m, err := r.closed(ctx, best.InFlight, r.cfg.recheckFor(best.AchievedPerS))
+	if m.Load.Requests > 0 {
+		r.found.Rechecks = append(r.found.Rechecks, m)
 	}
 	return m, err
 }
 
-// verdict says in a few words whether a measurement met the service level.
-func verdict(m result.Step, slo result.SLO) string {
-	judge(&m, slo)
-	switch {
-	case m.MeetsSLO == nil:
-		return "not judged: " + m.Why
-	case !*m.MeetsSLO:
-		return m.Why
+// open makes an open-loop measurement, which ends early with more requests over a limit
+// than most; nil: it does not.
+func (r *run) open(ctx context.Context, rate float64, length time.Duration, hold bool, most []result.OverLimit) (result.Step, error) {
+	if most == nil {
+		for _, goal := range r.cfg.SLO.Latencies {
+			most = append(most, result.OverLimit{MS: goal.MS, Most: math.MaxInt64})
+		}
+	}
+	shape := r.cfg.Load
+	shape.Rate, shape.Duration, shape.Limits = load.Constant(rate), length, most
+	m, err := r.measurer.Measure(ctx, shape)
+	if m.DurationS == 0 {
+		return m, err
+	}
+	m.RatePerS, m.Hold = rate, hold
+	if m.Validity.Valid {
+		met, why := level{rate: rate, steps: []result.Step{m}}.judge(r.cfg.SLO)
+		m.MeetsSLO, m.Why = &met, why
+	} else {
+		m.Why = strings.Join(m.Validity.Because, "; ")
+	}
+	r.found.Steps = append(r.found.Steps, m)
+	r.cfg.Status(status(m, r.cfg.SLO))
+	return m, err
+}
+
+// status says in a line how a step went.
+func status(m result.Step, slo result.SLO) string {
+	what := "for"
+	if m.Hold {
+		what = "held for"
+	}
+	text := fmt.Sprintf("%s/s %s %s s: ", format.Number(m.RatePerS), what, format.Number(m.DurationS))
+	if m.MeetsSLO == nil || !*m.MeetsSLO {
+		return text + cmp.Or(m.Why, "not judged")
 	}
 	var latencies []string
 	for _, goal := range slo.Latencies {
-		latencies = append(latencies, fmt.Sprintf("%s %s ms", goal.Name(), format.Number(*m.LatencyMS.At(goal.Percentile))))
+		latencies = append(latencies, goal.Name()+" "+format.Optional(m.LatencyMS.At(goal.Percentile), format.Number)+" ms")
 	}
-	return "met, " + strings.Join(latencies, ", ")
+	return text + "met, " + strings.Join(latencies, ", ")
 }
 
 // fitScaling fits the law of scaling to the valid points.
@@ -240,8 +289,15 @@ func predict(s result.CapacitySummary) (predicted []result.Predicted) {
 		return nil
 	}
 	r := v.Resources
-	for i, measured := range []*float64{r.LoadCores, r.AppCores, r.StoreCores, r.StoreFsyncsPerS} {
-		if l := lines[i]; l.Value != nil && measured != nil {
+	measured := map[string]*float64{
+		"load CPU": r.LoadCores, "app CPU": r.AppCores, "store CPU": r.StoreCores, "store fsyncs": r.StoreFsyncsPerS,
+	}
+	if x := v.CostPerSaga.StoreBytesWritten; x != nil {
+		perS := *x * v.Load.AchievedPerS
+		measured["written to disk"] = &perS
+	}
+	for _, l := range lines {
+		if measured := measured[l.What]; l.Value != nil && measured != nil {
 			predicted = append(predicted, result.Predicted{What: l.What, Unit: l.Unit, Expected: *l.Value, Measured: *measured})
 		}
 	}

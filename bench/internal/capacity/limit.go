@@ -1,50 +1,39 @@
 package capacity
 
 import (
-	"cmp"
-	"math"
-	"slices"
-
 	"sagabench/bench/internal/limit"
 	"sagabench/bench/internal/result"
 )
 
-// nearShare is how far from a rate, relative to it, a step is next to it.
-const nearShare = 0.05
+// FindLimit names what limits the held rate, from its holds. Without one it takes those of
+// the lowest rate that was to be held.
+func FindLimit(c result.Capacity, machine limit.Machine) result.Limit {
+	return limitOf(c.HeldSteps(), machine)
+}
 
-// FindLimit names what limits the rate, from the steps next to it.
-func FindLimit(steps []result.Step, rate *float64, machine limit.Machine) result.Limit {
-	at := nextTo(steps, rate)
-	if len(at) == 0 {
-		return result.Limit{Evidence: "nothing was measured near the highest rate"}
+// blame adds to each rate that was not held what limits it.
+func blame(c result.Capacity, machine limit.Machine) {
+	for _, s := range c.Searches {
+		if s.Next == nil {
+			continue
+		}
+		if found := limitOf(c.Holds(s.Next.RatePerS), machine); found.Resource != "" {
+			s.Next.Why += "; limited by " + found.Resource
+		}
+	}
+}
+
+func limitOf(holds []result.Step, machine limit.Machine) result.Limit {
+	if len(holds) == 0 {
+		return result.Limit{Evidence: "no rate was held"}
 	}
 	var used []result.Resources
 	failed := int64(0)
-	for _, m := range at {
+	for _, m := range holds {
 		used = append(used, m.Resources)
 		failed += m.Load.Errors
 	}
 	mean := result.Average(result.ResourceFields, used)
-	mean.StoreOneCore = at[0].Resources.StoreOneCore
+	mean.StoreOneCore = used[0].StoreOneCore
 	return limit.Find(mean, failed, machine)
-}
-
-// nextTo returns the steps within nearShare of the rate, or the nearest one if there is
-// none. Without a rate it returns the lowest.
-func nextTo(steps []result.Step, rate *float64) (at []result.Step) {
-	if len(steps) == 0 {
-		return nil
-	}
-	goal := 0.0
-	if rate != nil {
-		goal = *rate
-	}
-	off := func(m result.Step) float64 { return math.Abs(*m.Load.OfferedPerS - goal) }
-	nearest := slices.MinFunc(steps, func(a, b result.Step) int { return cmp.Compare(off(a), off(b)) })
-	for _, m := range steps {
-		if off(m) <= max(nearShare*goal, off(nearest)) {
-			at = append(at, m)
-		}
-	}
-	return at
 }

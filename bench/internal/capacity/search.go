@@ -3,120 +3,226 @@ package capacity
 import (
 	"context"
 	"fmt"
-	"strings"
+	"math"
+	"slices"
 	"time"
 
 	"sagabench/bench/internal/result"
 	"sagabench/internal/format"
 )
 
-// openLoop makes an open-loop measurement at a rate, in requests per second.
-type openLoop func(ctx context.Context, rate float64, length time.Duration) (result.Step, error)
+// The rates that are tried are best·gridRatio^k for whole k, where best is the highest
+// throughput of the closed loops.
+const (
+	gridRatio = 0.975
+	firstK    = 14  // 0.70 of best
+	highestK  = -7  // 1.2 of best: a closed loop may have been unlucky
+	lowestK   = 155 // 0.02 of best
+	// backRatio of the highest rate that met the service level in one hold is the first
+	// rate to be held: that one may have been lucky.
+	backRatio = 0.95
+)
 
-// initialShares are the first rates, as shares of the guess. The highest rate is assumed
-// to lie between lowestShare and highestShare of the guess.
-var initialShares = []float64{0.1, 0.25, 0.5, 0.7, 0.85, 1}
-
-const lowestShare, highestShare = 0.01, 10
-
-// nextQuantiles are the quantiles of the posterior that are measured next, alternately.
-// The median alone would find the rate a little sooner, but not the transition width.
-var nextQuantiles = []float64{0.25, 0.75}
-
-// searcher is a search for the highest rate.
+// searcher is one search for the highest rate that is held.
 type searcher struct {
-	cfg       Config
-	open      openLoop
-	posterior *posterior
-	steps     []result.Step
+	cfg     Config
+	best    float64 // sagas/s
+	open    func(ctx context.Context, rate float64, length time.Duration, hold bool, most []result.OverLimit) (result.Step, error)
+	recheck func(ctx context.Context) (result.Step, error)
+	paces   []float64 // throughput of each recheck
+	broken  *level    // the lowest rate that was to be held and was not
 }
 
-// search measures around the highest rate that meets the service level. guess is a first
-// estimate of it, per second. search returns its measurements, judged, in the order in
-// which they were made. It returns them with an error of open, too.
-func search(ctx context.Context, cfg Config, guess float64, open openLoop) ([]result.Step, error) {
-	lowest := max(guess*lowestShare, samples(cfg.SLO, result.SamplesBeyond)/cfg.LongStep.Seconds())
-	s := &searcher{cfg: cfg, open: open, posterior: newPosterior(lowest, max(guess, lowest)*highestShare), steps: []result.Step{}}
-	err := s.run(ctx, guess)
-	return s.steps, err
+// search returns the highest rate that is held. After an error it returns nothing.
+func (s *searcher) search(ctx context.Context) (found result.Search, err error) {
+	k, ok, err := walk(firstK, func(k int) (bool, error) { return s.met(ctx, k, false) })
+	if !ok {
+		k = firstK // a whole hold may bear what no short step did
+	}
+	if err == nil {
+		k, ok, err = walk(k, func(k int) (bool, error) { return s.met(ctx, k, true) })
+	}
+	if err != nil {
+		return found, err
+	}
+	var answer level
+	if ok {
+		if answer, ok, err = s.hold(ctx, k); err != nil {
+			return found, err
+		}
+	}
+	if ok {
+		found.Held = answer.held(s.cfg.SLO)
+	}
+	if s.broken != nil {
+		found.Next = s.broken.next(s.cfg.SLO)
+	}
+	return s.doubt(found), nil
 }
 
-func (s *searcher) run(ctx context.Context, guess float64) error {
-	until := time.Now().Add(s.cfg.Budget)
-	violations := 0 // in a row: one may be chance
-	for _, share := range initialShares {
-		met, err := s.measure(ctx, max(share*guess, s.posterior.rates[0]))
+// rate returns a rate of the grid, in requests per second.
+func (s *searcher) rate(k int) float64 { return threeDigits(s.best * math.Pow(gridRatio, float64(k))) }
+
+// walk finds a k that is met while k-1 is not: from k on by steps that double, up or down,
+// and then by bisection. ok is false if none is met.
+func walk(k int, met func(int) (bool, error)) (found int, ok bool, err error) {
+	good, bad := lowestK+1, highestK-1 // met and broken; at first out of bounds
+	next := k
+	for step := 1; ; {
+		if ok, err = met(next); err != nil {
+			return next, false, err
+		}
+		if ok {
+			good = next
+		} else {
+			bad = next
+		}
+		switch {
+		case bad < highestK: // all are met until now
+			next = max(good-step, highestK)
+			step *= 2
+		case good > lowestK: // none is
+			next = min(bad+step, lowestK)
+			step *= 2
+		default:
+			next = (good + bad) / 2
+		}
+		if next == good || next == bad {
+			return good, good <= lowestK, nil
+		}
+	}
+}
+
+// hold returns the highest rate that is held, from a little below k on downwards.
+func (s *searcher) hold(ctx context.Context, k int) (l level, ok bool, err error) {
+	for down := 1; k <= lowestK; down *= 2 {
+		if l, ok, err = s.measure(ctx, threeDigits(backRatio*s.rate(k)), true); err != nil || ok {
+			return l, ok, err
+		}
+		k += down
+	}
+	return l, false, nil
+}
+
+func (s *searcher) met(ctx context.Context, k int, hold bool) (bool, error) {
+	_, met, err := s.measure(ctx, s.rate(k), hold)
+	return met, err
+}
+
+// measure reports whether a rate meets the service level, for a whole hold or a short
+// step.
+func (s *searcher) measure(ctx context.Context, rate float64, hold bool) (l level, met bool, err error) {
+	l.rate = rate
+	length := s.cfg.stepLength(rate)
+	if hold {
+		if length = s.cfg.Hold; rate*length.Seconds() < samples(s.cfg.SLO) {
+			return l, false, nil // too few to tell
+		}
+		pace, err := s.recheck(ctx)
 		if err != nil {
-			return err
+			return l, false, err
 		}
-		if violations++; met {
-			violations = 0
+		s.paces = append(s.paces, medianPerS(pace))
+	}
+	for len(l.steps) < maxAttempts && len(l.late) < maxAttempts {
+		m, err := s.open(ctx, rate, length, hold, l.most(s.cfg.SLO, length))
+		if err != nil {
+			return l, false, err
 		}
-		if violations == 2 || violations > 0 && s.steps[len(s.steps)-1].Load.Overloaded() {
+		if !m.Validity.Valid {
+			l.late = append(l.late, m)
+			continue
+		}
+		l.steps = append(l.steps, m)
+		if met, _ = l.judge(s.cfg.SLO); met {
+			return l, true, nil
+		}
+		if l.decided(s.cfg.SLO, length) {
 			break
 		}
 	}
-	for n := 0; s.posterior.width() > s.cfg.Width && time.Now().Before(until); n++ {
-		if _, err := s.measure(ctx, s.posterior.quantile(nextQuantiles[n%len(nextQuantiles)])); err != nil {
-			return err
+	if hold && (s.broken == nil || rate <= s.broken.rate) {
+		s.broken = &l
+	}
+	return l, false, nil
+}
+
+// unevenRatio is how far the throughputs of the same closed loop may be apart in a search.
+const unevenRatio = 1.2
+
+// uneven returns how far the throughputs of the same closed loop were apart, as a ratio.
+func (s *searcher) uneven() float64 {
+	if len(s.paces) == 0 {
+		return 1
+	}
+	return slices.Max(s.paces) / max(1, slices.Min(s.paces))
+}
+
+// doubt takes the answer back if the machine is too uneven for one.
+func (s *searcher) doubt(found result.Search) result.Search {
+	switch {
+	case s.uneven() > unevenRatio:
+		found.CannotTell = fmt.Sprintf("the same closed loop carried %s/s to %s/s during the search: the speed of the machine or the store changes too much",
+			format.Number(slices.Min(s.paces)), format.Number(slices.Max(s.paces)))
+	case found.Held == nil && s.broken != nil && len(s.broken.steps) == 0:
+		found.CannotTell = "the load generator was late at each rate that was to be held"
+	case found.Held == nil && s.broken == nil:
+		found.CannotTell = fmt.Sprintf("no rate was high enough for %s requests in a hold of %s s; a longer --hold is", format.Number(samples(s.cfg.SLO)), format.Number(s.cfg.Hold.Seconds()))
+	default:
+		return found
+	}
+	found.Held = nil
+	return found
+}
+
+// medianPerS is the median throughput of the whole seconds of a closed loop: a stall in
+// one of them does not change it.
+func medianPerS(m result.Step) float64 {
+	var perS []float64
+	for i, s := range m.Seconds {
+		if float64(i+1) <= m.DurationS {
+			perS = append(perS, float64(s.Due))
 		}
 	}
-	return nil
-}
-
-// lateTries is how often a rate is measured if the load generator is late. Late once may
-// be chance. Late twice is the limit of the generator, and counts as a violation.
-const lateTries = 2
-
-// measure reports whether a rate meets the service level.
-func (s *searcher) measure(ctx context.Context, rate float64) (met bool, err error) {
-	rate = threeDigits(rate)
-	for try := 1; ; try++ {
-		m, err := s.open(ctx, rate, s.length(rate))
-		if m.Load.Requests > 0 {
-			judge(&m, s.cfg.SLO)
-			if !m.Validity.Valid && try == lateTries {
-				m.MeetsSLO = new(bool)
-			}
-			s.steps = append(s.steps, m)
-		}
-		switch {
-		case err != nil:
-			return false, err
-		case m.MeetsSLO != nil:
-			s.posterior.update(rate, *m.MeetsSLO)
-			return *m.MeetsSLO, nil
-		case m.Validity.Valid:
-			return false, fmt.Errorf("at %s/s the service level cannot be judged: %s", format.Number(rate), m.Why)
-		}
+	if len(perS) == 0 {
+		return m.Load.AchievedPerS
 	}
+	slices.Sort(perS)
+	return perS[len(perS)/2]
 }
 
-// judge sets whether m met the service level, and why not. It leaves that open if m is
-// not valid, or has too few requests.
-func judge(m *result.Step, slo result.SLO) {
-	if !m.Validity.Valid {
-		m.MeetsSLO, m.Why = nil, strings.Join(m.Validity.Warnings, "; ")
-		return
-	}
-	m.MeetsSLO, m.Why = slo.Judge(m.Measurement)
-}
-
-// beyond is how many requests should lie beyond the highest percentile of the service
-// level. That percentile then is known to about 10% of them.
-const beyond = 100
-
-// length returns how long a rate has to be measured.
-func (s *searcher) length(rate float64) time.Duration {
-	wanted := time.Duration(samples(s.cfg.SLO, beyond) / rate * float64(time.Second))
-	return min(max(wanted, s.cfg.Step), s.cfg.LongStep)
-}
-
-// samples returns how many requests it takes for this many to lie beyond the highest
-// percentile of the service level.
-func samples(slo result.SLO, beyond float64) (n float64) {
+// samples returns how many requests the highest percentile of the service level takes.
+func samples(slo result.SLO) (n float64) {
 	for _, goal := range slo.Latencies {
-		n = max(n, beyond/(1-goal.Percentile/100))
+		n = max(n, float64(result.SamplesFor(goal.Percentile)))
 	}
 	return n
+}
+
+// stepLength returns the length of a short step: as many requests as the percentile takes.
+func (c Config) stepLength(rate float64) time.Duration {
+	wanted := time.Duration(samples(c.SLO) / rate * float64(time.Second))
+	return min(max(wanted, c.Step), c.Hold)
+}
+
+const (
+	// recheckLength is the length of a recheck, as a multiple of that of a point of the
+	// curve: its median second is compared.
+	recheckLength = 2
+	// A slow store is rechecked for longer in a short search: by chance alone, the
+	// throughputs of a few hundred requests differ by more than unevenRatio.
+	recheckRequests = 2000
+	recheckMost     = 5 * time.Second
+)
+
+// recheckFor returns the length of a recheck of a closed loop with this throughput.
+func (c Config) recheckFor(perS float64) time.Duration {
+	wanted := time.Duration(recheckRequests / perS * float64(time.Second))
+	return max(recheckLength*c.ScalingStep, min(wanted, recheckMost, c.Hold))
+}
+
+// threeDigits rounds to three significant digits.
+func threeDigits(x float64) float64 {
+	unit := math.Pow(10, math.Floor(math.Log10(x))-2)
+	return math.Round(x/unit) * unit
 }

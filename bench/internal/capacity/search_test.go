@@ -3,345 +3,374 @@ package capacity
 import (
 	"context"
 	"errors"
-	"math"
-	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/limit"
+	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/result"
-	"sagabench/bench/internal/simserver"
 )
-
-// queue is a server of known capacity in virtual time.
-type queue struct {
-	simserver.Law
-	seed  uint64 // raised with every step
-	steps int
-}
-
-// open is an open loop with Poisson arrivals on the queue.
-func (q *queue) open(_ context.Context, rate float64, length time.Duration) (result.Step, error) {
-	q.steps++
-	q.seed++
-	latencies := result.NewHistogram()
-	served := q.Simulate(rate, length, q.seed)
-	for _, s := range served {
-		if err := latencies.RecordValue(s.Latency().Microseconds()); err != nil {
-			return result.Step{}, err
-		}
-	}
-	took := max(length, served[len(served)-1].Answered)
-	return result.Step{
-		Measurement: result.Measurement{
-			LatencyMS: result.LatencyOf(latencies),
-			Load: result.Load{
-				Mode: result.Open, OfferedPerS: &rate, AchievedPerS: float64(len(served)) / took.Seconds(), Requests: int64(len(served)),
-			},
-		},
-		Validity: result.Validity{Valid: true},
-	}, nil
-}
-
-// long makes steps so long that chance moves the p99 of a queue little.
-func long(slo result.SLO) Config {
-	cfg := Default()
-	cfg.SLO, cfg.Step, cfg.LongStep = slo, 5*time.Minute, 5*time.Minute
-	return cfg
-}
 
 func p99(ms float64) result.SLO {
 	return result.SLO{Latencies: []result.LatencyGoal{{Percentile: 99, MS: ms}}, Errors: 0.001}
 }
 
-func TestSearch_FindsTheKnownRate(t *testing.T) {
-	t.Parallel()
-	law := simserver.Law{PerS: 1000}
-	for _, limit := range []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
-		known := law.RateFor(limit, 0.99)
-		for _, guess := range []float64{300, 1700} {
-			q := &queue{Law: law, seed: uint64(guess)}
-			steps, err := search(t.Context(), long(p99(float64(limit.Milliseconds()))), guess, q.open)
-			require.NoError(t, err)
-			highest := HighestRate(steps)
-			require.NotNil(t, highest.Rate)
-			require.InEpsilon(t, known, *highest.Rate, 0.05, "guess %v, p99 %v", guess, limit)
-			require.LessOrEqual(t, *highest.Low, *highest.Rate)
-			require.GreaterOrEqual(t, *highest.High, *highest.Rate)
-			require.Len(t, steps, q.steps)
-			require.Less(t, len(steps), 50)
-		}
-	}
-}
-
-// A stall of 50 ms every second is 5% of the time: no rate keeps a p99 below it,
-// while most requests never see it.
-func TestSearch_StallViolatesTheServiceLevel(t *testing.T) {
-	t.Parallel()
-	q := &queue{Law: simserver.Law{PerS: 1000, StallEvery: time.Second, StallFor: 50 * time.Millisecond}}
-	steps, err := search(t.Context(), long(p99(30)), 1000, q.open)
-	require.NoError(t, err)
-	require.Equal(t, Estimate{High: steps[0].Load.OfferedPerS}, HighestRate(steps[:1]))
-	highest := HighestRate(steps)
-	require.Nil(t, highest.Rate)
-	require.Nil(t, highest.Low)
-	require.NotNil(t, highest.High)
-
-	median := result.SLO{Latencies: []result.LatencyGoal{{Percentile: 50, MS: 5}}, Errors: 0.001}
-	steps, err = search(t.Context(), long(median), 1000, q.open)
-	require.NoError(t, err)
-	require.Greater(t, *HighestRate(steps).Rate, 500.0)
-}
-
-// One in five measurements violates it because of something that has nothing to do with the
-// rate, and the percentiles scatter.
-func TestSearch_ComesBackFromBadMoments(t *testing.T) {
-	t.Parallel()
-	const known, trials = 4000.0, 200
-	within, inside, made := 0, 0, 0
-	for seed := range uint64(trials) {
-		noise := rand.New(rand.NewPCG(seed, 1))
-		cfg := Default()
-		steps, err := search(t.Context(), cfg, 5000, func(_ context.Context, rate float64, length time.Duration) (result.Step, error) {
-			require.GreaterOrEqual(t, length, cfg.Step)
-			ms := 20 * math.Pow(rate/known, 4) * (1 + 0.1*noise.NormFloat64())
-			if noise.Float64() < 0.2 {
-				ms = 100
+// seconds of a measurement: so many requests each, of which some took over 20 ms.
+func seconds(n int, due, over int64) (all []result.Second) {
+	for range n {
+		s := result.Second{Due: due}
+		for i := range due {
+			us := uint32(10_000)
+			if i < over {
+				us = 30_000
 			}
-			return step(rate, ms), nil
-		})
-		require.NoError(t, err)
-		made += len(steps)
-		highest := HighestRate(steps)
-		require.NotNil(t, highest.Rate)
-		if math.Abs(*highest.Rate/known-1) <= 0.1 {
-			within++
+			s.LatencyUS = append(s.LatencyUS, us)
 		}
-		if *highest.Low <= known && known <= *highest.High {
-			inside++
-		}
+		all = append(all, s)
 	}
-	t.Logf("%d of %d within 10%%, %d in the interval, %.1f measurements each", within, trials, inside, float64(made)/trials)
-	require.GreaterOrEqual(t, within, trials*9/10)
-	require.GreaterOrEqual(t, inside, trials*8/10)
-	require.Less(t, made, 30*trials)
+	return all
 }
 
-// On a machine whose speed changes from one measurement to the next, the measurements
-// contradict each other, and the interval has to say so.
-func TestSearch_UnsteadyMachineWidensTheInterval(t *testing.T) {
-	t.Parallel()
-	const known, trials, inTheBudget = 4000.0, 200, 35
-	widths := make(map[float64]float64)
-	for _, unsteady := range []float64{0.005, 0.08} {
-		inside := 0
-		for seed := range uint64(trials) {
-			noise := rand.New(rand.NewPCG(seed, 2))
-			steps, err := search(t.Context(), Default(), 5000, func(_ context.Context, rate float64, _ time.Duration) (result.Step, error) {
-				highest := known * math.Exp(unsteady*noise.NormFloat64())
-				return step(rate, 20*math.Pow(rate/highest, 4)), nil
-			})
-			require.NoError(t, err)
-			highest := HighestRate(steps[:min(len(steps), inTheBudget)])
-			require.NotNil(t, highest.Rate)
-			if *highest.Low <= known && known <= *highest.High {
-				inside++
-			}
-			widths[unsteady] += (*highest.High / *highest.Low - 1) / trials
-		}
-		t.Logf("±%.1f%%: %d of %d in the interval, which is %.1f%% wide", 100*unsteady, inside, trials, 100*widths[unsteady])
-		require.GreaterOrEqual(t, inside, trials*9/10)
+// step is a valid measurement.
+func step(rate float64, all []result.Second) result.Step {
+	due := int64(0)
+	for _, s := range all {
+		due += s.Due
 	}
-	require.Greater(t, widths[0.08], widths[0.005])
-}
-
-func TestSearch_EndsWithItsTime(t *testing.T) {
-	t.Parallel()
-	cfg := Default()
-	cfg.Budget = 0
-	steps, err := search(t.Context(), cfg, 5000, func(_ context.Context, rate float64, _ time.Duration) (result.Step, error) {
-		return step(rate, rate/100), nil
-	})
-	require.NoError(t, err)
-	require.Len(t, steps, 4, "what it takes to see both sides, and not by chance")
-	highest := HighestRate(steps)
-	require.Greater(t, *highest.Rate, 1200.0)
-	require.Less(t, *highest.High, 3500.0)
-}
-
-func TestSearch_ErrorKeepsWhatWasMeasured(t *testing.T) {
-	t.Parallel()
-	broken := errors.New("server gone")
-	n := 0
-	steps, err := search(t.Context(), Default(), 5000, func(_ context.Context, rate float64, _ time.Duration) (result.Step, error) {
-		if n++; n == 4 {
-			return result.Step{}, broken
-		}
-		return step(rate, 1), nil
-	})
-	require.ErrorIs(t, err, broken)
-	require.Len(t, steps, 3)
-}
-
-func TestSearch_TooFewRequestsToTell(t *testing.T) {
-	t.Parallel()
-	_, err := search(t.Context(), Default(), 10, func(_ context.Context, rate float64, length time.Duration) (result.Step, error) {
-		require.GreaterOrEqual(t, rate*length.Seconds(), 999.0, "enough for a p99")
-		m := step(rate, 1)
-		m.Load.Requests, m.LatencyMS.P99 = 700, nil // the others were errors
-		return m, nil
-	})
-	require.ErrorContains(t, err, "/s the service level cannot be judged: 700 requests are too few for p99")
-}
-
-func TestSearch_LateGeneratorIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	late := result.Validity{Warnings: []string{"late load generator"}}
-	n := 0
-	steps, err := search(t.Context(), Default(), 1000, func(_ context.Context, rate float64, _ time.Duration) (result.Step, error) {
-		m := step(rate, 1)
-		if n++; n == 2 || rate > 600 {
-			m.Validity = late
-		}
-		return m, nil
-	})
-	require.NoError(t, err)
-	require.Nil(t, steps[1].MeetsSLO)
-	require.Equal(t, "late load generator", steps[1].Why)
-	require.True(t, *steps[2].MeetsSLO, "once was chance")
-	highest := HighestRate(steps)
-	require.InEpsilon(t, 600, *highest.Rate, 0.1, "a rate at which it is always late counts as a violation")
-}
-
-// step is a measurement with this p99.
-func step(rate, ms float64) result.Step {
 	return result.Step{
-		Measurement: result.Measurement{
-			Load:      result.Load{Mode: result.Open, OfferedPerS: &rate, AchievedPerS: rate, Requests: 100_000},
-			LatencyMS: result.Latency{P99: &ms},
-		},
-		Validity: result.Validity{Valid: true},
+		RatePerS: rate, DurationS: float64(len(all)), Seconds: all,
+		Measurement: result.Measurement{Load: result.Load{Mode: result.Open, OfferedPerS: &rate, AchievedPerS: rate, Requests: due}},
+		Validity:    result.Validity{Valid: true},
 	}
 }
 
-func TestJudge_SaysWhatViolatedTheServiceLevel(t *testing.T) {
+func TestLevel_IsJudgedAsAWhole(t *testing.T) {
 	t.Parallel()
+	clean, bad := seconds(60, 1000, 0), seconds(60, 1000, 0)
+	copy(bad, seconds(1, 1000, 900)) // one bad second is 1.5% of a minute
+	broken := seconds(60, 1000, 20)  // 2% of each second
+	failed := seconds(60, 1000, 0)   // nearly all of them in time
+	failed[7].Errors, failed[7].Due = 70, 1070
+	slow := seconds(60, 1000, 9) // 0.9%, and with those that were never sent 1.1%
+	for i := range slow {
+		slow[i].Dropped, slow[i].Due = 2, 1002
+	}
+	half := seconds(10, 500, 1) // and as many failed
+	for i := range half {
+		half[i].Errors, half[i].Due = 500, 1000
+	}
+	start, end := int64(10), int64(400)
+	overload, backlog := step(1000, clean), step(1000, clean)
+	overload.Hold, backlog.Hold = true, true
+	overload.Load.AchievedPerS = 980
+	backlog.Load.UnansweredStart, backlog.Load.UnansweredEnd = &start, &end
 	for name, c := range map[string]struct {
-		spoil func(*result.Step)
+		steps []result.Step
+		slo   result.SLO
 		why   string
 	}{
-		"met":      {func(*result.Step) {}, ""},
-		"at limit": {func(m *result.Step) { *m.LatencyMS.P99 = 20 }, ""},
-		"slow":     {func(m *result.Step) { *m.LatencyMS.P99 = 20.4 }, "p99 is 20.4 ms"},
-		"errors":   {func(m *result.Step) { m.Load.Errors = 300 }, "errors: 0.3% of the requests"},
-		"overload": {func(m *result.Step) { m.Load.AchievedPerS = 980 }, "overloaded: 980/s achieved of 1,000/s"},
-		"generator": {func(m *result.Step) {
-			m.Validity = result.Validity{Warnings: []string{"late load generator"}}
-		}, "late load generator"},
+		"clean":                 {[]result.Step{step(1000, clean)}, p99(20), ""},
+		"at the limit":          {[]result.Step{step(1000, seconds(60, 1000, 10))}, p99(20), ""},
+		"one bad second":        {[]result.Step{step(1000, bad)}, p99(20), "1.50% of the requests took longer than 20 ms or failed, in 1 of 60 seconds"},
+		"one bad second in 120": {[]result.Step{step(1000, bad), step(1000, clean)}, p99(20), ""},
+		"two bad seconds":       {[]result.Step{step(1000, bad), step(1000, bad)}, p99(20), "1.50% of the requests took longer than 20 ms or failed, in 2 of 120 seconds"},
+		"all seconds":           {[]result.Step{step(1000, broken)}, p99(20), "2.00% of the requests took longer than 20 ms or failed, in 60 of 60 seconds"},
+		"errors":                {[]result.Step{step(1000, failed)}, p99(20), "errors: 0.117% of the requests failed or were never sent"},
+		"half fail, few slow":   {[]result.Step{step(1000, half)}, p99(20), "errors: 50.0% of the requests failed or were never sent"},
+		"never sent":            {[]result.Step{step(1000, slow)}, result.SLO{Latencies: p99(20).Latencies, Errors: 0.01}, "1.10% of the requests took longer than 20 ms or failed, in 60 of 60 seconds"},
+		"overload":              {[]result.Step{overload}, p99(20), "overloaded: 980/s achieved of 1,000/s"},
+		"backlog":               {[]result.Step{backlog}, p99(20), "growing backlog: 10 requests waited for an answer at the beginning and 400 at the end"},
 	} {
-		m := step(1000, 19)
-		c.spoil(&m)
-		judge(&m, p99(20))
-		if !m.Validity.Valid {
-			require.Nil(t, m.MeetsSLO, name)
-		} else {
-			require.Equal(t, c.why == "", *m.MeetsSLO, name)
-		}
-		require.Equal(t, c.why, m.Why, name)
+		met, why := level{rate: 1000, steps: c.steps}.judge(c.slo)
+		require.Equal(t, c.why, why, name)
+		require.Equal(t, c.why == "", met, name)
 	}
 }
 
-func TestParseSLO(t *testing.T) {
+func TestLevel_DescribesItsHold(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]result.SLO{
-		"p99=20ms":                        p99(20),
-		"p99=20ms, errors=0.1%":           p99(20),
-		"errors=0,p50=1ms,p99.9=1.5s":     {Latencies: []result.LatencyGoal{{Percentile: 50, MS: 1}, {Percentile: 99.9, MS: 1500}}},
-		"p999=500us,errors=0.02":          {Latencies: []result.LatencyGoal{{Percentile: 99.9, MS: 0.5}}, Errors: 0.02},
-		"p99.99=20ms,errors=1%,p90=100µs": {Latencies: []result.LatencyGoal{{Percentile: 99.99, MS: 20}, {Percentile: 90, MS: 0.1}}, Errors: 0.01},
-	} {
-		got, err := result.ParseSLO(text)
-		require.NoError(t, err, text)
-		require.Equal(t, want, got, text)
-	}
-	for text, want := range map[string]string{
-		"":                     `slo: ""`,
-		"errors=1%":            "bounds no latency",
-		"p98=20ms":             `"p98=20ms", want one of p50`,
-		"99=20ms":              `"99=20ms", want one of`,
-		"p99=20":               `p99="20", want a time`,
-		"p99=-1ms":             `p99="-1ms", want a time`,
-		"p99=20ms,errors=200%": `errors="200%", want a share`,
-		"p99=20ms,errors=":     `errors="", want a share`,
-		"p99=20ms,errors=NaN":  "want a share",
-		"p99=20ms,rate=100/s":  `"rate=100/s", want one of`,
-	} {
-		_, err := result.ParseSLO(text)
-		require.ErrorContains(t, err, want, text)
-	}
+	all := seconds(60, 1000, 0)
+	copy(all, seconds(1, 1000, 500))
+	all[30].Errors, all[30].Due = 1, 1001
+	h := level{rate: 1000, steps: []result.Step{step(1000, all)}}.held(p99(20))
+	require.Equal(t, []float64{1000, 60, 0.017}, []float64{h.RatePerS, h.DurationS, h.OverLimitShare})
+	require.EqualValues(t, 1, h.Errors)
+	require.InDelta(t, 10, *h.LatencyMS.P99, 0.02)
+	require.Len(t, h.Interval, 1)
+	require.InDelta(t, 10, h.Interval[0].LowMS, 0.1)
+	require.InDelta(t, 30, h.Interval[0].HighMS, 0.2, "the bad second may come twice: then more than 1% are over the limit")
 }
 
-func TestHighestRate(t *testing.T) {
+// system meets the level up to a rate. Its steps go through change, if there is one.
+type system struct {
+	upTo   float64
+	change func(n int, m *result.Step)
+	rates  []float64 // of the steps
+	holds  []float64
+	pace   func(n int) int64 // of the closed loop, per second
+	paces  int
+}
+
+func (s *system) open(_ context.Context, rate float64, length time.Duration, hold bool, _ []result.OverLimit) (result.Step, error) {
+	over := int64(0)
+	if rate > s.upTo {
+		over = int64(rate) / 2
+	}
+	m := step(rate, seconds(max(1, int(length.Seconds())), int64(rate), over))
+	m.Hold = hold
+	if s.change != nil {
+		s.change(len(s.rates), &m)
+	}
+	s.rates = append(s.rates, rate)
+	if hold {
+		s.holds = append(s.holds, rate)
+	}
+	return m, nil
+}
+
+func (s *system) recheck(context.Context) (result.Step, error) {
+	n := int64(1000)
+	if s.pace != nil {
+		n = s.pace(s.paces)
+	}
+	s.paces++
+	return step(0, seconds(5, n, 0)), nil
+}
+
+func (s *system) search(t *testing.T) result.Search {
+	t.Helper()
+	found, err := (&searcher{cfg: Default(), best: 1000, open: s.open, recheck: s.recheck}).search(t.Context())
+	require.NoError(t, err)
+	return found
+}
+
+func TestSearch_HoldsALittleBelowTheHighestRate(t *testing.T) {
 	t.Parallel()
-	value := func(x float64) *float64 { return &x }
-	for name, c := range map[string]struct {
-		met, violated     []float64
-		from, to          float64 // where the rate has to be
-		unknown           bool    // the rate
-		noLow, noHigh     bool
-		narrowest, widest float64 // high/low
-	}{
-		"clear":          {met: []float64{100, 200, 300}, violated: []float64{340, 400}, from: 300, to: 340, narrowest: 1.1, widest: 3},
-		"often":          {met: []float64{100, 300, 300, 300, 300}, violated: []float64{330, 330, 330, 400}, from: 300, to: 330, narrowest: 1.05, widest: 1.3},
-		"one bad moment": {met: []float64{100, 300, 300, 310}, violated: []float64{200, 340, 340, 400}, from: 300, to: 345, narrowest: 1.05, widest: 3},
-		"never violated": {met: []float64{100, 200}, from: 200, to: 200, noHigh: true},
-		"never met":      {violated: []float64{100, 200}, unknown: true, noLow: true},
-		"not judged":     {unknown: true, noLow: true, noHigh: true},
-	} {
-		var steps []result.Step
-		add := func(rates []float64, met bool) {
-			for _, rate := range rates {
-				m := step(rate, 1)
-				m.MeetsSLO = &met
-				steps = append(steps, m)
+	for _, upTo := range []float64{30, 150, 500, 700, 705, 950, 1100} {
+		s := &system{upTo: upTo}
+		found := s.search(t)
+		require.NotNil(t, found.Held, upTo)
+		require.LessOrEqual(t, found.Held.RatePerS, 0.96*upTo, upTo)
+		require.GreaterOrEqual(t, found.Held.RatePerS, 0.92*upTo, upTo)
+		require.Greater(t, found.Next.RatePerS, upTo)
+		require.LessOrEqual(t, found.Next.RatePerS, 1.03*upTo)
+		require.Contains(t, found.Next.Why, "% of the requests took longer than 20 ms or failed, in 60 of 60 seconds; 1 attempt, 60.0 s in all")
+		require.Less(t, len(s.rates), 45, upTo)
+		require.Less(t, len(s.holds), 8, upTo)
+	}
+	above := (&system{upTo: 1e6}).search(t)
+	require.InEpsilon(t, 0.95*1.19, above.Held.RatePerS/1000, 0.02)
+	require.Nil(t, above.Next, "nothing broke")
+	none := (&system{}).search(t)
+	require.Nil(t, none.Held)
+	require.Empty(t, none.CannotTell)
+	require.NotNil(t, none.Next)
+}
+
+func TestSearch_OneBadMomentDoesNotDecide(t *testing.T) {
+	t.Parallel()
+	for bad := range 15 {
+		s := &system{upTo: 700, change: func(n int, m *result.Step) {
+			if n == bad { // a bad second in 60, a quarter of a second in 4
+				due := m.Seconds[0].Due
+				copy(m.Seconds, seconds(1, due, due*int64(len(m.Seconds))*15/1000))
 			}
-		}
-		add(c.violated, false)
-		add(c.met, true)
-		steps = append(steps, step(1000, 1)) // not judged
-		highest := HighestRate(steps)
-		require.Equal(t, c.unknown, highest.Rate == nil, name)
-		require.Equal(t, c.noLow, highest.Low == nil, name)
-		require.Equal(t, c.noHigh, highest.High == nil, name)
-		if !c.unknown {
-			require.GreaterOrEqual(t, *highest.Rate, c.from, name)
-			require.LessOrEqual(t, *highest.Rate, c.to, name)
-		}
-		if c.widest > 0 {
-			require.Greater(t, *highest.High / *highest.Low, c.narrowest, name)
-			require.Less(t, *highest.High / *highest.Low, c.widest, name)
-		}
+		}}
+		found := s.search(t)
+		require.NotNil(t, found.Held, bad)
+		require.InEpsilon(t, 0.94*700, found.Held.RatePerS, 0.03, bad)
 	}
-	require.Equal(t, Estimate{High: value(100)}, HighestRate([]result.Step{func() result.Step {
-		m := step(100, 50)
-		judge(&m, p99(20))
-		return m
-	}()}))
 }
 
-func TestFindLimit_AveragesTheStepsNextToTheRate(t *testing.T) {
+func TestSearch_CannotTell(t *testing.T) {
 	t.Parallel()
-	value := func(x float64) *float64 { return &x }
-	var steps []result.Step
-	for rate, busy := range map[float64]float64{100: 0.2, 196: 0.9, 204: 1, 400: 0.3} {
-		m := step(rate, 1)
-		m.Resources.HostBusy = &busy
-		steps = append(steps, m)
+	wandering := (&system{upTo: 700, pace: func(n int) int64 { return 1000 - 300*int64(n%2) }}).search(t)
+	require.Nil(t, wandering.Held)
+	require.Equal(t, "the same closed loop carried 700/s to 1,000/s during the search: the speed of the machine or the store changes too much", wandering.CannotTell)
+
+	late := (&system{upTo: 700, change: func(_ int, m *result.Step) {
+		if m.Hold {
+			m.Validity = result.Validity{Because: []string{"late"}}
+		}
+	}}).search(t)
+	require.Nil(t, late.Held)
+	require.Equal(t, "the load generator was late at each rate that was to be held", late.CannotTell)
+	require.Equal(t, "late; 2 attempts, 120 s in all", late.Next.Why)
+
+	s := &system{upTo: 10}
+	rare, err := (&searcher{cfg: Default(), best: 10, open: s.open, recheck: s.recheck}).search(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "no rate was high enough for 1,000 requests in a hold of 60.0 s; a longer --hold is", rare.CannotTell)
+}
+
+func TestSearch_OnceLateIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	s := &system{upTo: 700, change: func(n int, m *result.Step) {
+		if n%2 == 0 {
+			m.Validity = result.Validity{Because: []string{"late"}}
+		}
+	}}
+	require.InEpsilon(t, 0.94*700, s.search(t).Held.RatePerS, 0.03)
+}
+
+func TestConfig_ASlowStoreIsRecheckedForLonger(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		hold   time.Duration
+		perS   float64
+		length time.Duration
+	}{
+		{time.Minute, 300, 5 * time.Second},
+		{15 * time.Second, 300, 5 * time.Second},
+		{15 * time.Second, 1000, 2 * time.Second},
+		{15 * time.Second, 10_000, 1250 * time.Millisecond},
+		{2 * time.Second, 300, 2 * time.Second},
+	} {
+		require.Equal(t, c.length, Default().WithHold(c.hold).recheckFor(c.perS), c)
 	}
-	found := FindLimit(steps, value(200), limit.Machine{Cores: 4, Shared: true})
+}
+
+func TestConfig_WithHold_ScalesTheRest(t *testing.T) {
+	t.Parallel()
+	d := Default()
+	require.Equal(t, []time.Duration{time.Minute, 4 * time.Second, 2500 * time.Millisecond, 500 * time.Millisecond}, []time.Duration{d.Hold, d.Step, d.ScalingStep, d.ScalingWarmup})
+	short := d.WithHold(2 * time.Second)
+	require.Equal(t, []time.Duration{2 * time.Second, shortestStep, shortestStep, shortestStep / 5}, []time.Duration{short.Hold, short.Step, short.ScalingStep, short.ScalingWarmup})
+	require.Equal(t, 10*time.Second, d.stepLength(100), "1,000 requests show a p99")
+	require.Equal(t, d.Hold, d.stepLength(1))
+}
+
+// machine is a Measurer that carries up to 1,000 sagas/s, and meets the level up to 800.
+type machine struct {
+	measured, failAt int // measurements until now, and the one that fails; 0: none
+}
+
+func (m *machine) Measure(_ context.Context, shape load.Config) (result.Step, error) {
+	if m.measured++; m.measured == m.failAt {
+		return result.Step{}, errors.New("server gone")
+	}
+	perS := shape.Rate.Mean()
+	s := step(perS, nil)
+	if shape.Rate.IsOpen() {
+		over := int64(0)
+		if perS > 800 {
+			over = 500
+		}
+		s = step(perS, seconds(max(1, int(shape.Duration.Seconds())), 1000, over))
+	} else {
+		s = step(min(1000, 100*float64(shape.InFlight)), seconds(2, 1000, 0))
+		s.Load.Mode, s.Load.InFlight, s.Load.OfferedPerS = result.Closed, shape.InFlight, nil
+	}
+	cores, perSaga := s.Load.AchievedPerS*200e-6, 200.0
+	s.Resources.AppCores, s.CostPerSaga.AppCPUUS = &cores, &perSaga
+	busy := 0.95
+	s.Resources.HostBusy = &busy
+	return s, nil
+}
+
+func (m *machine) Close(_ context.Context, ended error) (result.Summary, error) {
+	if ended != nil && m.measured <= 1 {
+		return result.Summary{}, ended
+	}
+	return result.Summary{Envelope: result.Envelope{
+		Run: result.Run{ID: "run"}, Environment: result.Environment{Cores: 1}, Validity: result.Validity{Valid: ended == nil},
+	}}, nil
+}
+
+func quietly() Config {
+	cfg := Default()
+	cfg.Status = func(string) {}
+	return cfg
+}
+
+func TestRun_MakesAllParts(t *testing.T) {
+	t.Parallel()
+	cfg := quietly()
+	var said []string
+	cfg.Status = func(text string) { said = append(said, text) }
+	s, err := Run(t.Context(), cfg, &machine{})
+	require.NoError(t, err)
+	require.True(t, s.Validity.Valid, s.Validity.Because)
+	require.Equal(t, result.KindCapacity, s.Kind)
+	c := s.Capacity
+	require.InEpsilon(t, 0.94*800, c.Held.RatePerS, 0.03)
+	require.Equal(t, []result.Search{c.Search}, c.Searches)
+	require.Nil(t, c.Spread)
+	require.Len(t, c.Scaling, 10)
+	require.Contains(t, c.Next.Why, "; limited by load generator")
+	require.Equal(t, 16, c.Rechecks[0].Load.InFlight, "the first with the highest throughput")
+	require.InDelta(t, validationShare*c.Held.RatePerS, c.Validation.RatePerS, 1)
+	require.NotEmpty(t, c.Predicted)
+	require.Equal(t, "app CPU", c.Predicted[0].What)
+	require.InEpsilon(t, c.Predicted[0].Measured, c.Predicted[0].Expected, 0.01)
+
+	require.Equal(t, "closed loops with 1 to 512 in flight", said[0])
+	require.Equal(t, "1 in flight: 100/s", said[1])
+	require.Equal(t, "702/s for 4.00 s: met, p99 – ms", said[11])
+}
+
+func TestRun_RepeatsTheSearch(t *testing.T) {
+	t.Parallel()
+	cfg := quietly()
+	cfg.Repeat = 3
+	s, err := Run(t.Context(), cfg, &machine{})
+	require.NoError(t, err)
+	c := s.Capacity
+	require.Len(t, c.Searches, 3)
+	rate := c.Held.RatePerS
+	require.Equal(t, &result.Spread{Low: rate, Median: rate, High: rate}, c.Spread)
+}
+
+func TestAnswer_IsTheMedianOfTheSearches(t *testing.T) {
+	t.Parallel()
+	var r run
+	for _, perS := range []float64{500, 0, 700, 600} {
+		s := result.Search{}
+		if perS > 0 {
+			s.Held = &result.Held{RatePerS: perS}
+		}
+		r.answer(s)
+	}
+	require.InDelta(t, 500, r.found.Held.RatePerS, 0, "the lower one of the two in the middle")
+	require.Equal(t, &result.Spread{Low: 0, Median: 500, High: 700}, r.found.Spread)
+}
+
+// A search that ends early keeps what was measured, and no list of it is null.
+func TestRun_EndsEarly(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ failAt, scaling, steps int }{
+		"scaling": {3, 2, 0},
+		"search":  {14, 10, 3},
+	} {
+		s, err := Run(t.Context(), quietly(), &machine{failAt: c.failAt})
+		require.NoError(t, err, name)
+		require.False(t, s.Validity.Valid, name)
+		require.Len(t, s.Capacity.Scaling, c.scaling, name)
+		require.Len(t, s.Capacity.Steps, c.steps, name)
+		require.NotNil(t, s.Capacity.Steps, name)
+		require.NotNil(t, s.Capacity.Searches, name)
+		require.NotNil(t, s.Capacity.Predicted, name)
+		require.Nil(t, s.Capacity.Validation, name)
+	}
+	_, err := Run(t.Context(), quietly(), &machine{failAt: 1})
+	require.EqualError(t, err, "server gone")
+}
+
+func TestFindLimit_AveragesTheHolds(t *testing.T) {
+	t.Parallel()
+	c := result.Capacity{Search: result.Search{Held: &result.Held{RatePerS: 200}}}
+	for _, m := range []struct {
+		rate, busy float64
+		hold       bool
+	}{{100, 0.2, true}, {200, 0.9, true}, {200, 1, true}, {200, 0.1, false}, {400, 0.3, true}} {
+		s := step(m.rate, seconds(1, 100, 0))
+		s.Hold, s.Resources.HostBusy = m.hold, &m.busy
+		c.Steps = append(c.Steps, s)
+	}
+	found := FindLimit(c, limit.Machine{Shared: true})
 	require.Equal(t, "CPU of the machine", found.Resource)
 	require.InDelta(t, 0.95, *found.Share, 1e-9)
-	require.Equal(t, "nothing was measured near the highest rate", FindLimit(nil, value(200), limit.Machine{}).Evidence)
+	require.Equal(t, "no rate was held", FindLimit(result.Capacity{}, limit.Machine{}).Evidence)
 }

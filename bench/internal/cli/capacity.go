@@ -10,32 +10,33 @@ import (
 	"github.com/spf13/cobra"
 
 	"sagabench/bench/internal/capacity"
+	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/session"
 )
 
 func (a *app) capacityCommand() *cobra.Command {
-	var start starting
+	var o runOptions
 	targets := ""
 	cfg := capacity.Default()
-	slo, step, warmup := "p99=20ms", cfg.Step, time.Second
+	slo, warmup, arrival := "p99=20ms", time.Second, load.ArrivalPoisson
 	cmd := &cobra.Command{
 		Use:   "capacity [STORE] [--target URL,...]",
-		Short: "Find the highest rate that meets a service level, and what limits it",
-		Long: `Find the highest rate that meets a service level, and what limits it.
+		Short: "Find the highest rate that holds at a service level, and what limits it",
+		Long: `Find the highest rate that holds at a service level, and what limits it.
 
-A bench server is started on the store, as bench run does, and measured in five parts:
+A bench server is started on the store, as bench run does, and measured:
 
   scaling       closed loops with 1 to 512 requests in flight. The Universal
                 Scalability Law is fitted to the throughputs.
-  first rates   open loops from 10% of the highest throughput upwards, until the
-                service level is violated.
-  search        rates near the highest one that meets the service level, until its
-                95% interval is 10% wide or the time is over (150 s by default).
+  search        short open loops find the neighbourhood of the rate, and holds
+                (--hold) the highest rate that meets the service level.
+  hold          a rate 5% below it, and lower ones, until one is held.
   validation    one rate in the middle of the range, compared with the prediction
                 from the other measurements.
-  recheck       the best point of the scaling curve once more.
+
+A search takes about 6 holds, and the time for the scaling.
 
 At the end the store is audited. docs/capacity.md explains the result.
 
@@ -44,7 +45,7 @@ together, as by bench load. Name the store behind them to measure its costs and 
 it. If SAGABENCH_SERVER_TOKEN is set, that token is sent to them.`,
 		Example: `  bench capacity pebble --slo p99=20ms
   bench capacity redis --start --slo p99=5ms,p99.9=50ms,errors=0.1%
-  bench capacity mysql --start --duration 10s --arrival poisson
+  bench capacity mysql --start --hold 5m --fill 1000000 --repeat 3
   bench capacity redis://10.0.0.9:6379 --target http://10.0.0.1:8080,http://10.0.0.2:8080`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed(targetFlag) {
@@ -57,18 +58,24 @@ it. If SAGABENCH_SERVER_TOKEN is set, that token is sent to them.`,
 				return fmt.Errorf("--%w", err)
 			}
 			switch {
-			case step <= 0:
-				return fmt.Errorf("--duration: %v, must be more than 0", step)
+			case cfg.Hold < shortestHold:
+				return fmt.Errorf("--hold: %v, must be at least %v", cfg.Hold, shortestHold)
+			case cfg.Repeat < 1:
+				return fmt.Errorf("--repeat: %d, must be at least 1", cfg.Repeat)
 			case warmup < 0:
 				return fmt.Errorf("--warmup: %v, must not be negative", warmup)
 			}
-			if err := a.options.Load.Arrival.Validate(); err != nil {
+			a.options.Load.Arrival = arrival
+			if err := a.options.Load.ValidateOpen(); err != nil {
 				return err
 			}
 			var on setup
 			if !cmd.Flags().Changed(targetFlag) {
-				on, err = a.setUp(cmd.Context(), runOptions{store: args[0], start: start})
-			} else if err = start.none(); err == nil {
+				o.store = args[0]
+				on, err = a.setUp(cmd.Context(), o)
+			} else if err = o.start.none(); err == nil && o.fill != 0 {
+				err = errors.New("--fill: the servers run already; fill the store through them")
+			} else if err == nil {
 				on, err = a.running(targets, session.ProtocolBench, args, "capacity")
 			}
 			if err != nil {
@@ -76,16 +83,27 @@ it. If SAGABENCH_SERVER_TOKEN is set, that token is sent to them.`,
 			}
 			defer on.stop()
 			on.cfg.Load.Warmup = warmup
-			return a.capacity(cmd.Context(), on, cfg.WithStep(step, warmup))
+			return a.capacity(cmd.Context(), on, cfg.WithHold(cfg.Hold))
 		},
 	}
 	cmd.Flags().StringVar(&slo, "slo", slo, "service level: the highest latency of percentiles, and the share of errors allowed, as p99=20ms,errors=0.1%")
-	start.flags(cmd.Flags())
+	f := cmd.Flags()
+	f.DurationVar(&cfg.Hold, "hold", cfg.Hold, "how long a rate must meet the service level; the other measurements are scaled with it")
+	f.IntVar(&cfg.Repeat, "repeat", cfg.Repeat, "number of searches; the result has their spread")
+	f.DurationVar(&warmup, "warmup", warmup, "before each measurement, not counted")
+	f.StringVar((*string)(&arrival), "arrival", string(arrival), "arrival process: poisson (independent clients) or constant (evenly spaced)")
+	f.StringVar(&a.out, "out", "", "result directory (default sagabench-results/TIME-STORE)")
+	f.BoolVar(&a.json, "json", false, "print summary.json on stdout instead of the report")
+	o.flags(f)
 	targetsFlag(cmd, &targets)
-	a.sweepFlags(cmd, &step, &warmup)
+	a.maxInFlightFlag(cmd)
+	a.metricsFlag(cmd)
 	a.scenarioFlags(cmd)
 	return cmd
 }
+
+// shortestHold has a few seconds to judge.
+const shortestHold = 2 * time.Second
 
 func (a *app) capacity(ctx context.Context, on setup, cfg capacity.Config) error {
 	stopMetrics, err := a.serveMetrics(&on.cfg.Load)
@@ -97,6 +115,7 @@ func (a *app) capacity(ctx context.Context, on setup, cfg capacity.Config) error
 	if !progress.terminal { // each measurement has its line
 		on.cfg.Load.Progress = nil
 	}
+	on.cfg.SLO = cfg.SLO
 	cfg.Load, cfg.Batches, cfg.Status = on.cfg.Load, on.flushers, on.cfg.Status
 	var summary result.CapacitySummary
 	measured, err := session.Open(ctx, on.cfg, on.servers)
@@ -113,15 +132,4 @@ func (a *app) capacity(ctx context.Context, on setup, cfg capacity.Config) error
 	}
 	d := report.Document(result.Result{Dir: on.cfg.Dir, Capacity: &summary})
 	return a.writeAndShow(summary, summary.Validity, d, on.cfg.Dir)
-}
-
-// sweepFlags binds the flags of the load that a search does not set itself.
-func (a *app) sweepFlags(cmd *cobra.Command, step, warmup *time.Duration) {
-	o, f := &a.options, cmd.Flags()
-	f.DurationVar(step, "duration", *step, "shortest measurement of a rate; the time of the search is scaled with it")
-	f.DurationVar(warmup, "warmup", *warmup, "before each measurement, not counted")
-	f.StringVar((*string)(&o.Load.Arrival), "arrival", string(o.Load.Arrival), "arrival process: constant (evenly spaced) or poisson (independent clients)")
-	f.StringVar(&a.out, "out", "", "result directory (default sagabench-results/TIME-STORE)")
-	f.BoolVar(&a.json, "json", false, "print summary.json on stdout instead of the report")
-	a.metricsFlag(cmd)
 }

@@ -17,8 +17,8 @@ import (
 	"sagabench/deploy/lab/labtest"
 )
 
-// shortSearch takes seconds. A median needs few requests.
-var shortSearch = []string{"--slo", "p50=200ms", "--duration", "100ms", "--warmup", "50ms", "--payload", "10"}
+// shortSearch takes half a minute. A median needs few requests.
+var shortSearch = []string{"--slo", "p50=200ms", "--hold", "2s", "--warmup", "50ms", "--payload", "10"}
 
 func capacityOf(t *testing.T, stdout string) result.CapacitySummary {
 	t.Helper()
@@ -32,12 +32,12 @@ func capacityOf(t *testing.T, stdout string) result.CapacitySummary {
 func TestCapacity_FindsARate(t *testing.T) {
 	t.Parallel()
 	server := labtest.Start(t, lab.Redis, lab.Config{})
-	p := newProgram(t)
+	p := newProgram(t, "SAGABENCH_GROUP_COMMIT_MAX_BATCH=1") // so slow that the load generator is not the limit
 	got := p.run(append([]string{"capacity", server.URL(), "--json", "--out", "found"}, shortSearch...)...)
 	require.Contains(t, []int{exitOK, exitInvalid}, got.code, got.stderr)
 	requireKeysOf(t, "capacity", got.stdout)
 	s := capacityOf(t, got.stdout)
-	require.Equal(t, got.code == exitOK, s.Validity.Valid, s.Validity.Warnings)
+	require.Equal(t, got.code == exitOK, s.Validity.Valid, s.Validity.Because)
 	require.Equal(t, "redis", s.Run.Store.Driver)
 	require.Positive(t, s.Check.Acknowledged)
 	require.Equal(t, s.Check.Acknowledged, *s.Check.Terminal)
@@ -45,7 +45,21 @@ func TestCapacity_FindsARate(t *testing.T) {
 	require.Len(t, s.Capacity.Scaling, 10)
 	require.Equal(t, 512, s.Capacity.Scaling[9].Load.InFlight)
 	require.NotEmpty(t, s.Capacity.Steps)
-	require.NotNil(t, s.Capacity.Recheck)
+	require.InDelta(t, 2, s.Capacity.HoldS, 0)
+	require.Nil(t, s.Capacity.Spread)
+	for _, search := range s.Capacity.Searches {
+		require.Equal(t, s.Capacity.Search, search)
+	}
+	if held := s.Capacity.Held; held != nil {
+		require.GreaterOrEqual(t, held.DurationS, 1.9)
+		require.LessOrEqual(t, *held.LatencyMS.P50, 200.0)
+		require.Len(t, held.Interval, 1)
+		require.NotEmpty(t, s.Capacity.HeldSteps())
+		require.NotEmpty(t, s.Capacity.Rechecks)
+		if next := s.Capacity.Next; next != nil {
+			require.Greater(t, next.RatePerS, held.RatePerS)
+		}
+	}
 	require.Contains(t, got.stderr, "closed loops with 1 to 512 in flight")
 	require.Contains(t, got.stderr, "the result is in found")
 
@@ -54,7 +68,7 @@ func TestCapacity_FindsARate(t *testing.T) {
 	requireFiles(t, dir, result.FilePage, result.FileMarkdown, "steps", result.FileSummary)
 	steps, err := filepath.Glob(filepath.Join(dir, "steps", "*", "*"))
 	require.NoError(t, err)
-	made := len(s.Capacity.Scaling) + len(s.Capacity.Steps) + 1 // Again
+	made := len(s.Capacity.Scaling) + len(s.Capacity.Steps) + len(s.Capacity.Rechecks)
 	if s.Capacity.Validation != nil {
 		made++
 	}
@@ -91,8 +105,8 @@ func TestCapacity_FindsARate(t *testing.T) {
 	require.Contains(t, firstLine(planned.stdout), "(redis) for 10.0 sagas/s, with p50 ≤ 200 ms")
 }
 
-// believe makes a result valid, and its lowest rate one that kept the promise: what
-// follows does not test the machine.
+// believe makes a result valid, and all its rates held: what follows does not test the
+// machine.
 func believe(t *testing.T, dir string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, result.FileSummary))
@@ -102,6 +116,10 @@ func believe(t *testing.T, dir string) {
 	for i := range s.Capacity.Steps {
 		m := &s.Capacity.Steps[i]
 		m.Validity.Valid, m.LatencyMS.P50, m.Load.AchievedPerS = true, ptr(1.0), *m.Load.OfferedPerS
+		m.Hold, m.DurationS, m.Load.Errors, m.Load.Dropped = true, s.Capacity.HoldS, 0, nil
+	}
+	if s.Capacity.Held == nil {
+		s.Capacity.Held, s.Capacity.CannotTell = &result.Held{RatePerS: *s.Capacity.Steps[0].Load.OfferedPerS, DurationS: s.Capacity.HoldS}, ""
 	}
 	text, err = json.Marshal(s)
 	require.NoError(t, err)
@@ -115,7 +133,7 @@ func TestCapacity_Interrupted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newProgram(t)
-			cmd := p.command(append(append([]string{"capacity"}, args...), "--duration", "1h", "--json", "--out", "found")...)
+			cmd := p.command(append(append([]string{"capacity"}, args...), "--json", "--out", "found")...)
 			stdout, stderr := newLines(), newLines()
 			cmd.Stdout, cmd.Stderr = stdout, stderr
 			require.NoError(t, cmd.Start())
@@ -131,7 +149,7 @@ func TestCapacity_Interrupted(t *testing.T) {
 			}
 
 			s := capacityOf(t, stdout.String())
-			require.Contains(t, s.Validity.Warnings[0], "incomplete: interrupted")
+			require.Contains(t, s.Validity.Because[0], "incomplete: interrupted")
 			require.NotEmpty(t, s.Capacity.Scaling)
 			require.Contains(t, stdout.String(), `"steps": []`)
 			require.NotEmpty(t, s.Capacity.NoFit)
@@ -168,8 +186,10 @@ func TestCapacity_RefusesWrongInput(t *testing.T) {
 		"slo, percentile":  {searched("--slo", "p98=20ms"), "want one of p50, p90, p95, p99, p99.9, p99.99 and errors"},
 		"slo, time":        {searched("--slo", "p99=20"), `--slo: p99="20", want a time, as 20ms`},
 		"slo, below 0":     {searched("--slo", "p99=-1ms"), "want a time, as 20ms"},
-		"no duration":      {searched("--duration", "0s"), "--duration: 0s, must be more than 0"},
-		"bad duration":     {searched("--duration", "long"), "--duration"},
+		"short hold":       {searched("--hold", "1.9s"), "--hold: 1.9s, must be at least 2s"},
+		"bad hold":         {searched("--hold", "long"), "--hold"},
+		"no search":        {searched("--repeat", "0"), "--repeat: 0, must be at least 1"},
+		"fill":             {searched("--fill", "-1"), "--fill: -1, at least 0"},
 		"warmup":           {searched("--warmup", "-1s"), "--warmup: -1s, must not be negative"},
 		"arrival":          {searched("--arrival", "bursts"), `arrival: "bursts", must be constant or poisson`},
 		"steps":            {searched("--steps", "0"), "steps: 0, must be 1 to 1000"},
@@ -182,6 +202,7 @@ func TestCapacity_RefusesWrongInput(t *testing.T) {
 		"out is a file":    {searched("--out", filepath.Join(full, "something")), "something"},
 		"target of none":   {running("", "redis"), "--target: which servers?"},
 		"target, start":    {running("http://127.0.0.1:1", "redis", "--start"), "--start and --target: servers that run already have a store"},
+		"target, fill":     {running("http://127.0.0.1:1", "redis", "--fill", "5"), "--fill: the servers run already; fill the store through them"},
 		"target, set":      {running("http://127.0.0.1:1", "redis", "--set", "save="), "--set: it is for a server that --start starts"},
 		"target, embedded": {running("http://127.0.0.1:1", "pebble"), "pebble is held by its bench server: leave it out here"},
 		"target, stores":   {running("http://127.0.0.1:1", "redis", "mysql"), "at most 1 arg"},

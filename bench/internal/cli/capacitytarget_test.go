@@ -3,6 +3,7 @@ package cli
 import (
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,12 +21,15 @@ func TestCapacity_OfServersThatRun(t *testing.T) {
 	p := newProgram(t, "SAGABENCH_REDIS_URL="+redis.URL(), tokenVariable)
 	one, two := p.serve("redis", "--listen", "127.0.0.1:0"), p.serve("redis", "--listen", "127.0.0.1:0")
 	targets := one.url + "," + two.url
-	search := func(out string) []string {
-		return append([]string{"capacity", "redis", "--target", targets, "--json", "--out", out}, shortSearch...)
+	search := func(out string) []string { // no rate is held: it would take 100,000 requests in 2 s to tell
+		return []string{
+			"capacity", "redis", "--target", targets, "--json", "--out", out,
+			"--slo", "p99.99=10us", "--hold", "2s", "--warmup", "50ms", "--payload", "10", "--repeat", "2",
+		}
 	}
 
 	got := p.run(search("found")...)
-	require.Contains(t, []int{exitOK, exitInvalid}, got.code, got.stderr)
+	require.Equal(t, exitInvalid, got.code, got.stderr)
 	requireKeysOf(t, "capacity", got.stdout)
 	require.NotContains(t, got.stdout+got.stderr, theToken)
 	s := capacityOf(t, got.stdout)
@@ -38,10 +42,14 @@ func TestCapacity_OfServersThatRun(t *testing.T) {
 	require.Zero(t, *s.Check.Lost+*s.Check.BothOutcomes+*s.Check.Uncompensated+*s.Check.Unfinished)
 	require.Len(t, s.Capacity.Scaling, 10)
 	require.NotEmpty(t, s.Capacity.Steps)
-	for _, m := range s.Capacity.Scaling {
-		require.NotNil(t, m.CostPerSaga.StoreCPUUS)
-		require.NotNil(t, m.CostPerSaga.AppCPUUS)
-	}
+	require.Contains(t, got.stderr, "search 2 of 2")
+	require.Len(t, s.Capacity.Searches, 2)
+	require.Equal(t, &result.Spread{}, s.Capacity.Spread)
+	require.Contains(t, s.Capacity.CannotTell, "100,000 requests in a hold of 2.00 s; a longer --hold is")
+	require.Empty(t, s.Capacity.Rechecks)
+	require.True(t, slices.ContainsFunc(s.Capacity.Scaling, func(m result.Step) bool {
+		return m.CostPerSaga.StoreCPUUS != nil && m.CostPerSaga.AppCPUUS != nil
+	}))
 	for _, server := range []*running{one, two} {
 		_, metrics := fetch(t, server.url+"/metrics", theToken)
 		require.Regexp(t, `sagabench_sagas_total\{outcome="succeed"\} [1-9]`, metrics)
@@ -63,7 +71,7 @@ func TestCapacity_OfServersThatRun(t *testing.T) {
 	require.ErrorAs(t, cmd.Wait(), new(*exec.ExitError))
 	require.Equal(t, exitInvalid, cmd.ProcessState.ExitCode(), stderr)
 	s = capacityOf(t, stdout.String())
-	require.Contains(t, s.Validity.Warnings[0], "incomplete: not all servers answer any more: target: "+two.url)
+	require.Contains(t, s.Validity.Because[0], "incomplete: not all servers answer any more: target: "+two.url)
 	require.Zero(t, *s.Check.Lost)
 	require.Less(t, len(s.Capacity.Scaling), 10)
 

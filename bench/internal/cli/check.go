@@ -62,7 +62,7 @@ func (a *app) check(ctx context.Context, name string, allowEmpty bool) error {
 			Commit: environment.Commit(ctx),
 		},
 		Check:       found.Check,
-		Validity:    result.Validity{Valid: found.Total == 0, Warnings: found.Findings},
+		Validity:    result.Validity{Valid: found.Total == 0, Because: found.Findings},
 		Environment: environment.Describe(ctx),
 	}
 	if a.json {
@@ -88,10 +88,10 @@ func printCheck(w io.Writer, c result.Envelope, total int) error {
 	} else {
 		fmt.Fprintf(&out, "%d findings:\n", total)
 	}
-	for _, finding := range c.Validity.Warnings {
+	for _, finding := range c.Validity.Because {
 		fmt.Fprintf(&out, "  - %s\n", finding)
 	}
-	if more := total - len(c.Validity.Warnings); more > 0 {
+	if more := total - len(c.Validity.Because); more > 0 {
 		fmt.Fprintf(&out, "  and %d more\n", more)
 	}
 	_, err := io.WriteString(w, out.String())

@@ -24,10 +24,16 @@ const (
 	exitError   = 1 // no result was written
 	exitInvalid = 2 // a result was written, and is not valid
 	exitGate    = 3 // a result was written, and a gate is broken
+	exitUnclear = 4 // a result was written, and a gate cannot tell; --gate-unclear changes it
 )
 
-// errInvalid ends a command whose report has said why the result is not valid.
-var errInvalid = errors.New("the result is invalid")
+// ended is the exit code of a command whose report has said the reason.
+type ended int
+
+func (e ended) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// errInvalid ends a command whose result is not valid.
+const errInvalid = ended(exitInvalid)
 
 // Main runs the program and returns its exit code.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -50,13 +56,12 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	var code ended
 	switch err := root.ExecuteContext(ctx); {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errInvalid):
-		return exitInvalid
-	case errors.Is(err, errGate):
-		return exitGate
+	case errors.As(err, &code):
+		return int(code)
 	default:
 		fmt.Fprintln(stderr, "bench:", strings.Join(strings.Fields(err.Error()), " "))
 		return exitError
@@ -92,8 +97,8 @@ mysql (or MariaDB) and postgres, as configured, or the URL of a server:
   postgres://user[:password]@host:port/database      ?sslmode=verify-full
 
 Exit codes: 0 success; 1 an error, without a result; 2 the result is not valid; 3 a gate
-is broken. go run exits with 1 for each code above 0: build the program for scripts
-(make build).`,
+is broken; 4 a gate cannot tell. go run exits with 1 for each code above 0: build the
+program for scripts (make build).`,
 		Example: `  bench                                   the main job, on the embedded store
   bench run redis --start --duration 30s  the same on a Redis started for it
   bench redis                             a bench server, and how to drive it

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,11 +17,8 @@ import (
 	"sagabench/store/open"
 )
 
-// errGate ends a command whose report has said which gate is broken.
-var errGate = errors.New("a gate is broken")
-
 func (a *app) compareCommand() *cobra.Command {
-	pairs, texts := compare.MinPairs, []string{}
+	pairs, gates, texts := compare.MinPairs, gates{unclear: exitUnclear}, []string{}
 	cmd := &cobra.Command{
 		Use:   "compare A B",
 		Short: "Compare two variants in interleaved runs, or two results",
@@ -36,21 +32,25 @@ A result is a directory, or several of one variant, separated by commas.
 Neither side is called better with fewer than five pairs, if their durability differs,
 or if a run is not valid.
 
-A gate limits how far B may be from A, for example in CI. It is broken if the whole
-interval is beyond the limit. The exit code then is 3.`,
+A gate limits how far B may be from A, for example in CI. It is kept if its whole
+interval of 95% is within the limit, and broken if all of it is beyond: exit code 3.
+Otherwise, or if the sides are not ranked, it cannot tell: exit code 4, or that of
+--gate-unclear. Several gates share the 5%.`,
 		Example: `  bench compare 'redis --start' 'redis --start --set io-threads=2'
   bench compare 'mysql --start' 'postgres --start' --in-flight 256 --pairs 7
   bench compare results/before results/after
   bench compare 'pebble' 'pebble --payload 1000' --gate 'app_cpu_us<=+5%'`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var gates []compare.Gate
+			if gates.unclear < 0 || gates.unclear > 125 {
+				return fmt.Errorf("--gate-unclear: %d, must be 0 to 125", gates.unclear)
+			}
 			for _, text := range texts {
 				gate, err := compare.ParseGate(text)
 				if err != nil {
 					return fmt.Errorf("--gate: %w", err)
 				}
-				gates = append(gates, gate)
+				gates.list = append(gates.list, gate)
 			}
 			results := [2]bool{isResult(args[0]), isResult(args[1])}
 			switch {
@@ -64,13 +64,34 @@ interval is beyond the limit. The exit code then is 3.`,
 	}
 	cmd.Flags().IntVar(&pairs, "pairs", pairs, "pairs of runs")
 	cmd.Flags().StringArrayVar(&texts, "gate", nil, "METRIC<=CHANGE%, as store_cpu_us<=+5%: exit code 3 if B is beyond it; may be repeated")
+	cmd.Flags().IntVar(&gates.unclear, "gate-unclear", gates.unclear, "exit code if no gate is broken and one cannot tell; 0: it passes")
 	a.loadFlags(cmd)
 	a.scenarioFlags(cmd)
 	return cmd
 }
 
+// gates are those of a comparison, and the exit code if one of them cannot tell.
+type gates struct {
+	list    []compare.Gate
+	unclear int
+}
+
+// end returns the exit code as an error, or nil if the gates pass.
+func (g gates) end(results []compare.GateResult) error {
+	has := func(o compare.Outcome) bool {
+		return slices.ContainsFunc(results, func(r compare.GateResult) bool { return r.Outcome == o })
+	}
+	switch {
+	case has(compare.Broken):
+		return ended(exitGate)
+	case has(compare.CannotTell) && g.unclear != exitOK:
+		return ended(g.unclear)
+	}
+	return nil
+}
+
 // compareResults compares results that exist: directories, separated by commas.
-func (a *app) compareResults(ctx context.Context, args []string, gates []compare.Gate) error {
+func (a *app) compareResults(ctx context.Context, args []string, gates gates) error {
 	began := time.Now()
 	sides := [2]compare.Side{{Name: "A"}, {Name: "B"}}
 	for i, arg := range args {
@@ -96,13 +117,14 @@ func (a *app) compareResults(ctx context.Context, args []string, gates []compare
 }
 
 // compareVariants runs two variants and compares them.
-func (a *app) compareVariants(cmd *cobra.Command, args []string, pairs int, gates []compare.Gate) error {
+func (a *app) compareVariants(cmd *cobra.Command, args []string, pairs int, gates gates) error {
 	began, ctx := time.Now(), cmd.Context()
+	id := result.RunID(began, string(result.KindCompare))
 	if pairs < 1 {
 		return fmt.Errorf("--pairs: %d, at least 1", pairs)
 	}
 	if a.out == "" {
-		a.out = filepath.Join(resultsDir, result.RunID(began, "compare"))
+		a.out = filepath.Join(resultsDir, id)
 	}
 	sides := [2]compare.Side{{Name: "A"}, {Name: "B"}}
 	variants := map[string]*variant{}
@@ -117,46 +139,38 @@ func (a *app) compareVariants(cmd *cobra.Command, args []string, pairs int, gate
 	if err := makeOut(a.out); err != nil {
 		return err
 	}
-	ended := compare.Interleave(ctx, &sides[0], &sides[1], pairs, func(ctx context.Context, side compare.Side, pair int) (result.Summary, error) {
+	incomplete := compare.Interleave(ctx, &sides[0], &sides[1], pairs, func(ctx context.Context, side compare.Side, pair int) (result.Summary, error) {
 		v := variants[side.Name]
 		fmt.Fprintf(a.stderr, "pair %d of %d, %s: %s\n", pair, pairs, side.Name, v.text)
+		v.app.options.Load.Seed = compare.Seed(id, pair)
 		return v.measure(ctx, filepath.Join(a.out, runsDir, fmt.Sprintf("%02d-%s", pair, strings.ToLower(side.Name))))
 	})
-	if ended != nil && len(sides[0].Runs) == 0 {
-		return nothingCompared(a.out, ended)
+	if incomplete != nil && len(sides[0].Runs) == 0 {
+		return nothingCompared(a.out, incomplete)
 	}
 	c, validity, err := compare.Make(sides[0], sides[1])
 	if err != nil {
 		return err
 	}
-	if ended != nil {
+	if incomplete != nil {
 		validity.Valid = false
-		validity.Warnings = append([]string{fmt.Sprintf("incomplete: %v", ended)}, validity.Warnings...)
+		validity.Because = append([]string{fmt.Sprintf("it is incomplete: %v", incomplete)}, validity.Because...)
 	}
 	return a.showComparison(ctx, began, c, validity, sides, gates, args)
 }
 
 // showComparison checks the gates, and writes and prints the result.
-func (a *app) showComparison(ctx context.Context, began time.Time, c compare.Comparison, v result.Validity, sides [2]compare.Side, gates []compare.Gate, args []string) error {
+func (a *app) showComparison(ctx context.Context, began time.Time, c compare.Comparison, v result.Validity, sides [2]compare.Side, gates gates, args []string) error {
 	var of []result.Envelope
 	for _, run := range slices.Concat(sides[0].Runs, sides[1].Runs) {
 		of = append(of, run.Envelope)
 	}
-	s := compare.Result{Envelope: derived(ctx, result.KindCompare, began, of, v), Compare: c, Gates: []compare.GateResult{}}
+	s := compare.Result{Envelope: derived(ctx, result.KindCompare, began, of, v), Compare: c, Gates: c.Check(gates.list)}
 	s.Run.Command = a.compareCommandLine(args)
-	broken := false
-	for _, gate := range gates {
-		checked := c.Check(gate)
-		broken = broken || checked.Outcome == compare.Broken
-		s.Gates = append(s.Gates, checked)
-	}
 	if err := a.writeAndShow(s, v, report.Comparison(s), a.out); err != nil {
 		return err
 	}
-	if broken {
-		return errGate
-	}
-	return nil
+	return gates.end(s.Gates)
 }
 
 // isResult reports whether an argument names directories, none of which has the name of a

@@ -24,12 +24,12 @@ func TestCompare_InterleavesVariants(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t)
 	got := p.run("compare", "redis --start --set requirepass=topsecret", "pebble --payload 100", "--pairs", "2",
-		"--duration", "300ms", "--warmup", "100ms", "--in-flight", "4", "--gate", "app_cpu_us<=+5%", "--json", "--out", "compared")
+		"--duration", "300ms", "--warmup", "100ms", "--in-flight", "4", "--gate", "app_cpu_us<=+5%", "--gate-unclear", "0", "--json", "--out", "compared")
 	require.Contains(t, []int{exitOK, exitInvalid}, got.code, got.stderr)
 	requireKeysOf(t, "compare", got.stdout)
 	require.NotContains(t, got.stdout+got.stderr, "topsecret")
 	c := comparisonOf(t, got.stdout)
-	require.Equal(t, got.code == exitOK, c.Validity.Valid, c.Validity.Warnings)
+	require.Equal(t, got.code == exitOK, c.Validity.Valid, c.Validity.Because)
 	require.Equal(t, 2, c.Compare.Pairs)
 	require.Len(t, c.Compare.A.Runs, 2)
 	require.Equal(t, "go run bench/main.go run redis --start --set 'requirepass=***'", c.Compare.A.Command)
@@ -86,11 +86,11 @@ func TestCompare_Results(t *testing.T) {
 		"a gate is broken":      {5, 1.2, nil, "store_cpu_us<=+5%", exitGate, compare.Broken, "B against A: store CPU per saga higher by 20"},
 		"a gate is kept":        {5, 1.2, nil, "store_cpu_us<=+30%", exitOK, compare.Kept, "B against A: store CPU per saga higher by 20"},
 		"no difference":         {5, 1, nil, "app_cpu_us<=+5%", exitOK, compare.Kept, "No difference shown between A and B"},
-		"a gate on too few":     {1, 2, nil, "store_cpu_us<=+5%", exitOK, compare.CannotTell, "Not ranked: too few runs"},
-		"mismatched durability": {5, 1.2, d0, "store_cpu_us<=+5%", exitOK, compare.CannotTell, "Not ranked: mismatched durability: A is D3, B is D0"},
+		"a gate on too few":     {1, 2, nil, "store_cpu_us<=+5%", exitUnclear, compare.CannotTell, "Not ranked: too few runs"},
+		"mismatched durability": {5, 1.2, d0, "store_cpu_us<=+5%", exitUnclear, compare.CannotTell, "Not ranked: mismatched durability: A is D3, B is D0"},
 		"one is not valid":      {5, 1.2, func(s *result.Summary) { s.Validity.Valid = false }, "store_cpu_us<=+5%", exitInvalid, compare.CannotTell, "NOT VALID"},
 		"the other way":         {5, 0.8, nil, "store_cpu_us>=-5%", exitGate, compare.Broken, "store CPU per saga lower by "},
-		"nothing to look at":    {5, 1.2, nil, "store_fsyncs<=+5%", exitOK, compare.CannotTell, "B against A"},
+		"nothing to look at":    {5, 1.2, nil, "store_fsyncs<=+5%", exitUnclear, compare.CannotTell, "B against A"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,6 +117,50 @@ func TestCompare_Results(t *testing.T) {
 	}
 }
 
+// The exit code of gates: the worst of them, where that of "cannot tell" can be chosen.
+func TestCompare_ExitCodeOfGates(t *testing.T) {
+	t.Parallel()
+	a, b := pairs(t, 5, 1.2, nil)
+	const kept, broken, unclear = "store_cpu_us<=+30%", "store_cpu_us<=+5%", "store_cpu_us<=+20%"
+	for name, tt := range map[string]struct {
+		args []string
+		code int
+	}{
+		"kept":                   {[]string{"--gate", kept}, exitOK},
+		"cannot tell":            {[]string{"--gate", kept, "--gate", unclear}, exitUnclear},
+		"cannot tell, passes":    {[]string{"--gate", kept, "--gate", unclear, "--gate-unclear", "0"}, exitOK},
+		"cannot tell, as broken": {[]string{"--gate", unclear, "--gate-unclear", "3"}, exitGate},
+		"broken before":          {[]string{"--gate", unclear, "--gate", broken, "--gate-unclear", "9"}, exitGate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := newProgram(t).run(append([]string{"compare", a, b}, tt.args...)...)
+			require.Equal(t, tt.code, got.code, got.stdout+got.stderr)
+			require.Equal(t, name != "kept", strings.Contains(got.stdout, "cannot tell"), got.stdout)
+		})
+	}
+}
+
+// Both runs of a pair have the same random arrivals, other pairs others.
+func TestCompare_RandomArrivals(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	got := p.run("compare", "pebble", "pebble --payload 10", "--pairs", "2", "--rate", "100/s", "--arrival", "poisson",
+		"--duration", "500ms", "--warmup", "100ms", "--json", "--out", "compared")
+	c := comparisonOf(t, got.stdout)
+	require.Equal(t, []uint64{compare.Seed(c.Run.ID, 1), compare.Seed(c.Run.ID, 2)}, c.Compare.Seeds)
+	for _, pair := range []string{"01", "02"} {
+		var offered []float64
+		for _, side := range []string{"a", "b"} {
+			s, _, err := result.Read(filepath.Join(p.dir, "compared", runsDir, pair+"-"+side))
+			require.NoError(t, err)
+			offered = append(offered, *s.Load.OfferedPerS)
+		}
+		require.InDelta(t, offered[0], offered[1], 1e-9)
+	}
+	require.NotContains(t, strings.Join(c.Compare.NotRanked, "\n"), "load")
+}
+
 // The figures of all audits are in that of the comparison.
 func TestCompare_AddsUpWhatTheAuditsExempted(t *testing.T) {
 	t.Parallel()
@@ -140,7 +184,7 @@ func TestCompare_Interrupted(t *testing.T) {
 	require.Error(t, cmd.Wait())
 	require.Equal(t, exitInvalid, cmd.ProcessState.ExitCode(), stderr)
 	c := comparisonOf(t, stdout.String())
-	require.Regexp(t, `^incomplete: interrupted in pair \d+ of 1000$`, c.Validity.Warnings[0])
+	require.Regexp(t, `^it is incomplete: interrupted in pair \d+ of 1000$`, c.Validity.Because[0])
 	require.Positive(t, c.Compare.Pairs)
 	requireFiles(t, filepath.Join(p.dir, "compared"), result.FilePage, result.FileMarkdown, runsDir, result.FileSummary)
 }
@@ -187,6 +231,7 @@ func TestCompare_RefusesWrongInput(t *testing.T) {
 		"one only":        {[]string{"compare", "pebble"}, "accepts 2 arg(s), received 1"},
 		"unknown gate":    {[]string{"compare", one, one, "--gate", "speed<=5%"}, `--gate: not a gate: "speed<=5%" names no metric; there are achieved_per_s`},
 		"bad gate":        {[]string{"compare", one, one, "--gate", "app_cpu_us<5"}, `--gate: not a gate: "app_cpu_us<5" is not METRIC<=CHANGE%`},
+		"bad exit code":   {[]string{"compare", one, one, "--gate-unclear", "256"}, "--gate-unclear: 256, must be 0 to 125"},
 		"no pairs":        {[]string{"compare", "pebble", "pebble", "--pairs", "0"}, "--pairs: 0, at least 1"},
 		"bad pairs":       {[]string{"compare", "pebble", "pebble", "--pairs", "some"}, "--pairs"},
 		"of each one":     {[]string{"compare", one, "redis://:topsecret@h"}, "two results or two variants"},

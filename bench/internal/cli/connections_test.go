@@ -40,7 +40,7 @@ func TestRun_NamesConnectionsThatTheServerRefuses(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
 	require.Positive(t, s.Load.ErrorsByKind["http 503"])
 	require.InDelta(t, 1, *s.Resources.StoreServerConns, 0)
-	require.Contains(t, strings.Join(s.Validity.Warnings, "\n"), "100% of the connections that the store's server allows are open, and it refuses more")
+	require.Contains(t, strings.Join(s.Validity.Because, "\n"), "100% of the connections that the store's server allows are open, and it refuses more")
 	require.Zero(t, *s.Check.Lost, "what was refused was never acknowledged")
 }
 

@@ -115,6 +115,8 @@ func TestMain_RefusesWrongInput(t *testing.T) {
 		"check, default dir":     {[]string{"check", "pebble"}, "", "there is no store of sagas here"},
 		"no such arrival":        {[]string{"--rate", "1/s", "--arrival", "bursts"}, "", `arrival: "bursts", must be constant or poisson`},
 		"nothing in flight":      {[]string{"--in-flight", "0"}, "", "in flight: 0"},
+		"no place in flight":     {[]string{"--rate", "1/s", "--max-in-flight", "0"}, "", "max in flight: 0, must be at least 1"},
+		"no place for a search":  {[]string{"capacity", "pebble", "--max-in-flight", "0"}, "", "max in flight: 0, must be at least 1"},
 		"no steps":               {[]string{"--steps", "0"}, "", "steps: 0, must be 1 to 1000"},
 		"too many steps":         {[]string{"--steps", "1001"}, "", "steps: 1001, must be 1 to 1000"},
 		"branches":               {[]string{"--branches", "some"}, "", `branches: "some"`},

@@ -45,8 +45,8 @@ func TestLua_Start(t *testing.T) {
 	require.Len(t, s.Lua.Servers, 1)
 	one := s.Lua.Servers[0]
 	require.Len(t, one.Breakdowns, 10)
-	require.Positive(t, one.Ceilings[0].PerS)
-	require.Positive(t, one.Baselines[0].Ratios["1"])
+	require.Positive(t, one.Ceilings[0].PerS.Median)
+	require.Positive(t, one.Baselines[0].Ratios["1"].Median)
 	require.Greater(t, one.Baselines[0].BytesIn, one.Ceilings[0].BytesIn)
 
 	require.Equal(t, []string{"here"}, p.files())
@@ -55,7 +55,11 @@ func TestLua_Start(t *testing.T) {
 	require.Equal(t, got.stdout, string(written))
 	page, err := os.ReadFile(filepath.Join(p.dir, "here", "report.html"))
 	require.NoError(t, err)
-	require.Equal(t, 2, bytes.Count(page, []byte("<svg ")), "bars for the scripts, alone and in a batch")
+	charts := 0 // bars for the scripts, alone and in a batch
+	if one.Method.Rounds >= 6 {
+		charts = 2
+	}
+	require.Equal(t, charts, bytes.Count(page, []byte("<svg ")))
 	require.FileExists(t, filepath.Join(p.dir, "here", "report.md"))
 
 	again := p.run("lua", "--start", "--out", "here")
@@ -79,7 +83,7 @@ func TestLua_OfAServerThatIsNotOurs(t *testing.T) {
 	require.Equal(t, 0, got.code, got.stderr)
 	require.NotContains(t, got.stdout+got.stderr, "word@")
 	for _, want := range []string{
-		"sagas/s", "save.lua:", "settings: CONFIG: NOPERM", "baseline branch: NOPERM",
+		"sagas/s", "settings: CONFIG: NOPERM", "baseline branch: NOPERM",
 		"go run bench/main.go lua --redis 'redis://bench:***@",
 	} {
 		require.Contains(t, got.stdout, want)
@@ -127,7 +131,7 @@ func TestLua_Interrupted(t *testing.T) {
 	require.Equal(t, exitInvalid, cmd.ProcessState.ExitCode(), stderr)
 	s := luaResult(t, stdout.String())
 	require.False(t, s.Validity.Valid)
-	require.Contains(t, s.Validity.Warnings[0], "incomplete: interrupted")
+	require.Contains(t, s.Validity.Because[0], "incomplete: interrupted")
 	require.NotEmpty(t, s.Lua.Servers[0].Prices)
 	require.ErrorIs(t, syscall.Kill(redis, 0), syscall.ESRCH)
 }

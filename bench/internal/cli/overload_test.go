@@ -81,7 +81,7 @@ func TestCoordinator_BearsItsClients(t *testing.T) {
 		for {
 			began := time.Now()
 			response, err := client.Get(s.url + "/livez")
-			if err != nil && time.Since(began) < size.alive { // its connection made room for another
+			for err != nil && time.Since(began) < size.alive { // its connection made room for another
 				client.Timeout = size.alive - time.Since(began)
 				response, err = client.Get(s.url + "/livez")
 				client.Timeout = size.alive

@@ -20,7 +20,7 @@ import (
 func (a *app) planCommand() *cobra.Command {
 	var from []string
 	rate, peak, slo := "", "1x", ""
-	demand := plan.Demand{}
+	demand, retention := plan.Demand{}, plan.DefaultRetention
 	cmd := &cobra.Command{
 		Use:   "plan --rate RATE --from RESULT...",
 		Short: "Plan the machines for a rate from measurements",
@@ -28,9 +28,10 @@ func (a *app) planCommand() *cobra.Command {
 and network, and what fails first if one machine is lost. Each line names the
 measurement that it is based on.
 
-Use results of bench capacity, or of bench run and bench load with a rate, all from the
-same kind of machine and store. If they have several numbers of app hosts, the plan uses
-those of the fewest hosts that carried the peak.`,
+Use results of bench capacity, of bench run and bench load with a rate, or files of vegeta
+attack with a rate (see bench report), all from the same kind of machine and store. The
+plan is based on the highest rate that was held. If the results have several numbers of
+app hosts, it uses those of the fewest hosts that held the peak.`,
 		Example: `  bench plan --rate 20000/s --peak 2x --p99 20ms --retention 24h --from sagabench-results/*-redis`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if demand.RatePerS, err = parseRate(rate); err != nil || demand.RatePerS == 0 || math.IsInf(demand.RatePerS, 0) {
@@ -42,8 +43,14 @@ those of the fewest hosts that carried the peak.`,
 			if demand.SLO, err = result.ParseSLO(slo); err != nil {
 				return fmt.Errorf("--%w", err)
 			}
-			if demand.Retention < 0 {
-				return fmt.Errorf("--retention: %v, must not be negative", demand.Retention)
+			if retention < 0 {
+				return fmt.Errorf("--retention: %v, must not be negative", retention)
+			}
+			if cmd.Flags().Changed("retention") {
+				demand.Retention = &retention
+			}
+			if demand.BranchLatency < 0 {
+				return fmt.Errorf("--branch-latency: %v, must not be negative", demand.BranchLatency)
 			}
 			return a.plan(cmd.Context(), demand, slices.Concat(from, args))
 		},
@@ -54,8 +61,9 @@ those of the fewest hosts that carried the peak.`,
 	f.StringVar(&slo, "slo", "p99=20ms", "service level, also at the peak")
 	f.Var(&p99Flag{slo: &slo}, "p99", "the same as --slo p99=…")
 	cmd.MarkFlagsMutuallyExclusive("slo", "p99") // otherwise the last one would win
-	f.DurationVar(&demand.Retention, "retention", 24*time.Hour, "how long finished sagas are stored")
-	f.StringArrayVar(&from, "from", nil, "result directory; may be repeated. Arguments without a flag are results, too")
+	f.DurationVar(&retention, "retention", retention, "how long finished sagas are stored; without the flag as long as the measured app did, if the results say so")
+	f.DurationVar(&demand.BranchLatency, "branch-latency", 0, "time that each branch takes, in addition to the measured one")
+	f.StringArrayVar(&from, "from", nil, "result directory, or file of vegeta attack; may be repeated. Arguments without a flag are results, too")
 	f.BoolVar(&a.json, "json", false, "print the plan as JSON")
 	f.StringVar(&a.out, "out", "", "directory for the plan as a page, Markdown and JSON (default: none)")
 	return cmd

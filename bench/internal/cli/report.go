@@ -16,15 +16,19 @@ import (
 func (a *app) reportCommand() *cobra.Command {
 	merge, markdown := false, false
 	cmd := &cobra.Command{
-		Use:   "report DIR...",
+		Use:   "report RESULT...",
 		Short: "Show results again, alone or side by side, or merge those of several load hosts",
 		Long: `Show results again, alone or side by side, or merge those of several load hosts.
 
 With --merge the results are from several load hosts that drove the same servers at the
 same time with bench load. Counts are summed, histograms merged, and the costs of the
-store counted once. The clocks of the load hosts must agree.`,
+store counted once. The clocks of the load hosts must agree.
+
+A result may also be the file of vegeta attack, as FILE.bin. Save /metrics of the server
+before and after the attack as FILE.before.prom and FILE.after.prom, for the costs.`,
 		Example: `  bench report sagabench-results/20260101-120000-redis
   bench report results/a results/b --out results/side-by-side
+  bench report app.bin
   bench report --merge host1/result host2/result --out merged`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, dirs []string) error {

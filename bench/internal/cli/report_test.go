@@ -13,6 +13,26 @@ import (
 	"sagabench/bench/internal/result"
 )
 
+// A file of vegeta's results is a result, too: here that of a run, which holds no bodies.
+func TestReport_OfVegetasResults(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	got := p.run("run", "pebble", "--rate", "200/s", "--json", "--duration", "2s", "--warmup", "100ms", "--out", "made")
+	require.Contains(t, []int{exitOK, exitInvalid}, got.code, got.stderr)
+	for _, when := range []string{"before", "after"} {
+		text := "process_cpu_seconds_total " + map[string]string{"before": "1", "after": "2"}[when] + "\n"
+		require.NoError(t, os.WriteFile(filepath.Join(p.dir, "made", "results."+when+".prom"), []byte(text), 0o666))
+	}
+	got = p.run("report", "made/results.bin")
+	require.Equal(t, exitOK, got.code, got.stderr)
+	require.Contains(t, got.stdout, "app 2,5") // µs of a second over 400 sagas
+	require.Contains(t, got.stdout, "from the send")
+	require.NotContains(t, got.stdout, "from the due time")
+	require.Contains(t, got.stdout, "not audited")
+	got = p.run("plan", "--rate", "100/s", "--slo", "p90=10s", "made/results.bin")
+	require.Contains(t, got.stdout, "an unknown store", got.stderr)
+}
+
 func TestReport_ShowsAResultAgain(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t)
@@ -37,10 +57,10 @@ func TestReport_ShowsAResultAgain(t *testing.T) {
 func TestReport_SaysThatAResultIsNotValid(t *testing.T) {
 	t.Parallel()
 	got := newProgram(t).run("report", written(t, func(s *result.Summary) {
-		s.Validity = result.Validity{Warnings: []string{"lost: 3 sagas"}}
+		s.Validity = result.Validity{Because: []string{"3 sagas are lost"}}
 	}))
 	require.Equal(t, exitOK, got.code, got.stderr)
-	require.Contains(t, firstLine(got.stdout), "NOT VALID")
+	require.Equal(t, "NOT VALID because 3 sagas are lost", firstLine(got.stdout))
 }
 
 func TestReport_SetsResultsSideBySide(t *testing.T) {

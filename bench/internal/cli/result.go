@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"sagabench/bench/internal/environment"
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/session"
 	"sagabench/internal/document"
 )
 
@@ -26,10 +28,14 @@ func derived(ctx context.Context, kind result.Kind, began time.Time, of []result
 	return e
 }
 
-// readResults reads the results in directories.
-func readResults(dirs []string) (results []result.Result, err error) {
-	for _, dir := range dirs {
-		r, err := result.ReadResult(dir)
+// readResults reads results: directories, and files of vegeta's results.
+func readResults(paths []string) (results []result.Result, err error) {
+	for _, path := range paths {
+		read := result.ReadResult
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			read = session.ReadVegeta
+		}
+		r, err := read(path)
 		if err != nil {
 			return nil, err
 		}

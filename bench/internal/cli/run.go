@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"sagabench/bench/internal/backend"
 	"sagabench/bench/internal/report"
@@ -31,9 +32,14 @@ type runOptions struct {
 	fill  int64
 }
 
+// flags binds the flags of how the store is made ready.
+func (o *runOptions) flags(f *pflag.FlagSet) {
+	o.start.flags(f)
+	f.Int64Var(&o.fill, "fill", 0, "finished sagas to put into the store before, which are not measured")
+}
+
 func (a *app) runFlags(cmd *cobra.Command, o *runOptions) {
-	o.start.flags(cmd.Flags())
-	cmd.Flags().Int64Var(&o.fill, "fill", 0, "finished sagas to put into the store before, which are not measured")
+	o.flags(cmd.Flags())
 	a.loadFlags(cmd)
 	a.scenarioFlags(cmd)
 }

@@ -187,6 +187,6 @@ func TestRequireSchema_RefusesAnotherKey(t *testing.T) {
 	schemas, err := published()
 	require.NoError(t, err)
 	var got map[string]any
-	require.NoError(t, json.Unmarshal([]byte(`{"schema": 1, "kind": "check", "rate": 7}`), &got))
+	require.NoError(t, json.Unmarshal([]byte(`{"schema": 2, "kind": "check", "rate": 7}`), &got))
 	require.Error(t, schemas[result.KindCheck].Validate(got))
 }

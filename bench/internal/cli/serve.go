@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,7 +81,12 @@ func (a *app) serve(ctx context.Context, name string, bench bool) error {
 	fmt.Fprintf(a.stdout, "%s %s, %s: %s\n", settings.Driver, settings.Version, settings.Durability, settings.Meaning())
 	fmt.Fprintf(a.stdout, "%s%s\n", servingPrefix, srv.URL())
 	if bench {
-		fmt.Fprintf(a.stdout, "drive it:  %s\n", server.VegetaCommand(srv.URL(), cfg.Scenario.Query(), a.options.Load.InFlight, cfg.Tokens.AreSet()))
+		drive := server.VegetaCommand{URL: srv.URL(), Query: cfg.Scenario.Query(), WithToken: cfg.Tokens.AreSet()}
+		fmt.Fprintf(a.stdout, "drive it:  %s\n", drive.Closed(a.options.Load.InFlight))
+		fmt.Fprintf(a.stdout, "at a rate, for bench report app.bin:\n%s\n", strings.Join(drive.Open(), "\n"))
+		fmt.Fprintf(a.stdout, "two app hosts, on each load host:\n%s\n", drive.ManyHosts())
+		fmt.Fprintf(a.stdout, "or:        %s load --target %s --rate 500/s\n", programWords, srv.URL())
+		fmt.Fprintf(a.stdout, "check it:  %s check %s\n", programWords, open.Redact(name))
 	} else {
 		fmt.Fprintf(a.stdout, "use it:    dtm's clients take %s/api/dtmsvr\n", srv.URL())
 	}

@@ -84,12 +84,13 @@ func (o *options) settings() config.Settings {
 		"server.tls_key":            &o.Server.TLS.Key,
 		"server.client_ca":          &o.Server.TLS.CA,
 
-		"load.in_flight": &o.Load.InFlight,
-		"load.rate":      &o.Load.Rate,
-		"load.arrival":   (*string)(&o.Load.Arrival),
-		"load.duration":  &o.Load.Duration,
-		"load.warmup":    &o.Load.Warmup,
-		"load.metrics":   &o.Load.Metrics,
+		"load.in_flight":     &o.Load.InFlight,
+		"load.max_in_flight": &o.Load.MaxInFlight,
+		"load.rate":          &o.Load.Rate,
+		"load.arrival":       (*string)(&o.Load.Arrival),
+		"load.duration":      &o.Load.Duration,
+		"load.warmup":        &o.Load.Warmup,
+		"load.metrics":       &o.Load.Metrics,
 
 		"scenario.steps":    &o.Server.Scenario.Steps,
 		"scenario.branches": &o.Server.Scenario.Branches,
@@ -131,11 +132,17 @@ func (a *app) loadFlags(cmd *cobra.Command) {
 	f.IntVar(&o.Load.InFlight, "in-flight", o.Load.InFlight, "closed loop: requests kept in flight")
 	f.StringVar(&o.Load.Rate, "rate", o.Load.Rate, "open loop: requests due, as 500/s, in steps 100/s,200/s or rising 100/s..2000/s; latency counts from when one was due")
 	f.StringVar((*string)(&o.Load.Arrival), "arrival", string(o.Load.Arrival), "open loop: constant, evenly spaced, or poisson, as many users come")
+	a.maxInFlightFlag(cmd)
 	f.DurationVar(&o.Load.Duration, "duration", o.Load.Duration, "of the measured part")
 	f.DurationVar(&o.Load.Warmup, "warmup", o.Load.Warmup, "before it, not measured")
 	a.metricsFlag(cmd)
 	f.StringVar(&a.out, "out", "", "result directory (default sagabench-results/TIME-STORE)")
 	f.BoolVar(&a.json, "json", false, "print summary.json on stdout instead of the report")
+}
+
+func (a *app) maxInFlightFlag(cmd *cobra.Command) {
+	l := &a.options.Load
+	cmd.Flags().IntVar(&l.MaxInFlight, "max-in-flight", l.MaxInFlight, "open loop: most requests in flight; one that is due then waits, which counts in its latency")
 }
 
 func (a *app) scenarioFlags(cmd *cobra.Command) {

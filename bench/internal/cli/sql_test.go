@@ -30,7 +30,7 @@ func TestRun_OnASQLServer_HasItsCosts(t *testing.T) {
 		requireKeys(t, got.stdout)
 		var s result.Summary
 		require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
-		require.True(t, s.Validity.Valid, s.Validity.Warnings)
+		require.True(t, s.Validity.Valid, s.Validity.Because)
 		require.Equal(t, "D3", s.Run.Store.Durability)
 		require.Equal(t, k.name, s.Run.Store.Driver)
 		require.Equal(t, "load, app and store on one machine, in three processes", s.Run.Topology)
@@ -153,6 +153,7 @@ func TestRun_LeavesNoSchema(t *testing.T) {
 		require.Equal(t, exitOK, got.code, got.stderr+got.stdout)
 		var s result.Summary
 		require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
+		require.NotNil(t, s.CostPerSaga.StoreCPUUS, "the process was found: %v", s.Validity.Warnings)
 		require.Positive(t, *s.CostPerSaga.StoreCPUUS, "the process was found: %v", s.Validity.Warnings)
 		require.Zero(t, *s.Check.Lost)
 		requireNothingLeft()

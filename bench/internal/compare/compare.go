@@ -9,6 +9,8 @@
 //     which vary least from run to run, have 1.25 of those each. All other metrics share
 //     the remaining one. So five pairs show a CPU per saga that is a tenth higher nine
 //     times of ten, if runs differ by 3%. The intervals are those of package stats.
+//   - The interval of a gate is of 95%. If the truth is exactly the limit, the gate is
+//     called broken in at most 2.5 of 100 comparisons. Several gates share that.
 //   - No side is called better with fewer than [MinPairs] pairs, if the runs were not
 //     interleaved, if a run is not valid, if the runs of one side were made under
 //     different conditions, or if the durability of the sides differs or is not known.
@@ -63,6 +65,7 @@ type Comparison struct {
 	A         Subject  `json:"a"`
 	B         Subject  `json:"b"`
 	Pairs     int      `json:"pairs"`
+	Seeds     []uint64 `json:"seeds"`      // of the random arrivals of each pair, which its runs share; empty: they share none
 	NotRanked []string `json:"not_ranked"` // why neither side is called better; empty: one may be
 	Metrics   []Metric `json:"metrics"`
 
@@ -91,9 +94,12 @@ type Metric struct {
 	Effect  *float64  `json:"effect_percent"` // of B against A, in percent of A
 	Verdict string    `json:"verdict"`
 	Better  *string   `json:"better"` // name of the side; null: none was shown to be better, or the sides are not ranked
+
+	samples []stats.Sample
 }
 
-// Ratio is B divided by A. With fewer than two pairs it has no interval.
+// Ratio is B divided by A. It has no interval with fewer than three pairs, or if the runs
+// vary so much that the interval says nothing.
 type Ratio struct {
 	Value      float64  `json:"value"`
 	Low        *float64 `json:"low"`
@@ -116,6 +122,7 @@ func Make(a, b Side) (Comparison, result.Validity, error) {
 		A: a.subject(), B: b.subject(), Pairs: pairs,
 		NotRanked:   append([]string{}, r.notRanked...),
 		Differences: differences(a.Runs[0], b.Runs[0]),
+		Seeds:       sharedSeeds(a.Runs, b.Runs),
 	}
 	r.warnMismatched(c.Differences)
 	for _, m := range metrics {
@@ -124,7 +131,8 @@ func Make(a, b Side) (Comparison, result.Validity, error) {
 	levels := c.levels()
 	for i, m := range metrics {
 		measured := &c.Metrics[i]
-		drift := measured.setRatio(samples(a, b, m.of), levels[m.main])
+		measured.samples = samples(a, b, m.of)
+		drift := measured.setRatio(levels[m.main])
 		if m.main && drift != nil {
 			r.warnDrift(m, *drift)
 		}
@@ -168,18 +176,35 @@ func samples(a, b Side, of func(result.Summary) *float64) []stats.Sample {
 	return list
 }
 
-// setRatio sets the ratio. It returns the drift over all runs, or nil if they are too few.
-func (m *Metric) setRatio(samples []stats.Sample, level float64) *stats.Interval {
+const (
+	// leastPairs have an interval that says something: two have one degree of freedom.
+	leastPairs = 3
+	// farthest is the ratio at which, or at its inverse, an end of an interval is unknown.
+	farthest = 1000
+)
+
+// interval estimates the ratio. ok is false if there are too few pairs, or if the interval
+// says nothing.
+func interval(samples []stats.Sample, level float64) (r stats.Ratio, ok bool) {
+	if len(samples) < 2*leastPairs {
+		return r, false
+	}
+	r, ok = stats.RatioOf(samples, level)
+	return r, ok && r.BToA.Low >= 1.0/farthest && r.BToA.High <= farthest
+}
+
+// setRatio sets the ratio. It returns the drift over all runs, or nil if it is unknown.
+func (m *Metric) setRatio(level float64) *stats.Interval {
 	if m.A == nil || m.B == nil {
 		return nil
 	}
-	for _, s := range samples {
+	for _, s := range m.samples {
 		if !(s.Value > 0) {
 			return nil
 		}
 	}
 	m.Ratio = &Ratio{Value: *m.B / *m.A}
-	r, ok := stats.RatioOf(samples, level)
+	r, ok := interval(m.samples, level)
 	if ok {
 		m.Ratio = &Ratio{Value: r.BToA.Value, Low: &r.BToA.Low, High: &r.BToA.High, Confidence: &level}
 	}
@@ -196,7 +221,9 @@ const (
 	NoDifference = "no difference shown"
 	notMeasured  = "not measured in every run"
 	noRatio      = "no ratio: it was 0 in some runs"
-	tooFew       = "not judged"
+	tooFew       = "too few pairs for an interval"
+	fewPairs     = "not judged: too few pairs"
+	tooVaried    = "cannot tell: the runs vary too much"
 )
 
 // setVerdict sets the verdict and the better side.
@@ -208,8 +235,12 @@ func (m *Metric) setVerdict(d metric, c Comparison) {
 		m.Verdict = NoDifference
 	case r == nil:
 		m.Verdict = noRatio
-	case r.Low == nil || c.Pairs < MinPairs:
+	case c.Pairs < leastPairs:
 		m.Verdict = tooFew
+	case c.Pairs < MinPairs:
+		m.Verdict = fewPairs
+	case r.Low == nil:
+		m.Verdict = tooVaried
 	case *r.Low <= 1 && *r.High >= 1, math.Abs(r.Value-1) < Named:
 		m.Verdict = NoDifference
 	default:

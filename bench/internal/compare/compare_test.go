@@ -21,7 +21,7 @@ func TestMake_SaysByHowMuchAndWhoIsBetter(t *testing.T) {
 		b.Runs[i].Load.AchievedPerS *= 0.9
 	}
 	c, v := compared(t, a, b)
-	require.Equal(t, result.Validity{Valid: true, Warnings: []string{}}, v)
+	require.Equal(t, result.Validity{Valid: true}, v)
 	require.Equal(t, 5, c.Pairs)
 	require.Equal(t, []string{"run-0", "run-3", "run-4", "run-7", "run-8"}, c.A.Runs)
 	require.Empty(t, c.Differences)
@@ -60,7 +60,7 @@ func TestMake_CallsNothingADifferenceThatIsTooSmallToMatter(t *testing.T) {
 
 func TestMake_RanksNobodyWithFewRuns(t *testing.T) {
 	t.Parallel()
-	for pairs, interval := range map[int]bool{1: false, 2: true, 4: true} {
+	for pairs, interval := range map[int]bool{1: false, 2: false, 3: true, 4: true} {
 		a, b := sides(pairs, quiet())
 		for i := range b.Runs {
 			*b.Runs[i].CostPerSaga.AppCPUUS *= 2
@@ -69,12 +69,16 @@ func TestMake_RanksNobodyWithFewRuns(t *testing.T) {
 		require.True(t, v.Valid)
 		require.Contains(t, v.Warnings[0], "not ranked: too few runs: ")
 		for _, m := range c.Metrics {
-			if m.Metric == "store_calls" {
-				continue // these runs do not have it
+			if m.Metric == "store_calls" || m.Metric == "store_bytes_written" {
+				continue // these runs do not have them
 			}
 			require.Nil(t, m.Better)
-			require.Equal(t, "not judged", m.Verdict)
 			require.Equal(t, interval, m.Ratio.Low != nil)
+			if interval {
+				require.Equal(t, "not judged: too few pairs", m.Verdict)
+			} else {
+				require.Equal(t, "too few pairs for an interval", m.Verdict)
+			}
 		}
 		require.InDelta(t, 2, metric(t, c, "app_cpu_us").Ratio.Value, 0.1)
 	}
@@ -98,8 +102,8 @@ func TestMake_SaysWhatKeepsTheSidesFromBeingRanked(t *testing.T) {
 			}
 		}, true, "mismatched durability: A is unknown, B is unknown"},
 		"invalid": {func(_, b *compare.Side) {
-			b.Runs[1].Validity = result.Validity{Warnings: []string{"lost: 3 sagas"}}
-		}, false, "run 2 of B (run-2) is not valid: lost: 3 sagas"},
+			b.Runs[1].Validity = result.Validity{Because: []string{"3 sagas are lost", "it is incomplete"}}
+		}, false, "run 2 of B (run-2) is not valid because 3 sagas are lost (and 1 more)"},
 		"a setting changed": {func(a, _ *compare.Side) {
 			a.Runs[4].Run.Store.Settings = map[string]string{"appendfsync": "everysec"}
 		}, false, "the runs of A differ: setting appendfsync was always in the first and everysec in run 5"},
@@ -118,7 +122,11 @@ func TestMake_SaysWhatKeepsTheSidesFromBeingRanked(t *testing.T) {
 			test.spoil(&a, &b)
 			c, v := compared(t, a, b)
 			require.Equal(t, test.valid, v.Valid)
-			require.Equal(t, "not ranked: "+test.want, v.Warnings[0])
+			if test.valid {
+				require.Equal(t, "not ranked: "+test.want, v.Warnings[0])
+			} else {
+				require.Equal(t, []string{test.want}, v.Because)
+			}
 			for _, m := range c.Metrics {
 				require.Nil(t, m.Better)
 			}
@@ -198,6 +206,39 @@ func TestMake_SaysADrift(t *testing.T) {
 	require.Equal(t, compare.NoDifference, metric(t, c, "app_cpu_us").Verdict)
 }
 
+// Random arrivals offer another rate in each run: it is the profile that must be the same.
+func TestMake_ComparesRandomArrivals(t *testing.T) {
+	t.Parallel()
+	a, b := sides(5, quiet())
+	poisson := func(s *compare.Side, i, pair int) {
+		l := &s.Runs[i].Load
+		l.Mode, l.Profile, l.Arrival = result.Open, "500/s", "poisson"
+		l.OfferedPerS, l.AchievedPerS = ptr(500+float64(7*pair)), 500+float64(7*pair)
+		l.Seed = ptr(compare.Seed("20261122-120000-compare", pair))
+	}
+	var want []uint64
+	for i := range a.Runs {
+		poisson(&a, i, i+1)
+		poisson(&b, i, i+1)
+		want = append(want, *a.Runs[i].Load.Seed)
+	}
+	c, v := compared(t, a, b)
+	require.True(t, v.Valid)
+	require.Empty(t, c.NotRanked)
+	require.Empty(t, c.Differences)
+	require.Equal(t, want, c.Seeds)
+
+	b.Runs[2].Load.Seed = ptr(uint64(1))
+	c, _ = compared(t, a, b)
+	require.Empty(t, c.NotRanked)
+	require.Empty(t, c.Seeds)
+
+	b.Runs[2].Load.Profile = "600/s"
+	c, v = compared(t, a, b)
+	require.False(t, v.Valid)
+	require.Contains(t, c.NotRanked[0], "the runs of B differ: load profile was 500/s in the first and 600/s in run 3")
+}
+
 func TestMake_LeavesOutRunsWithoutACounterpart(t *testing.T) {
 	t.Parallel()
 	a, b := sides(6, quiet())
@@ -221,14 +262,15 @@ func TestComparison_KeysAreStable(t *testing.T) {
 	text, err := json.Marshal(c)
 	require.NoError(t, err)
 	require.JSONEq(t, `{
-		"a": {"name": "A", "command": "", "store": {"driver": "", "version": "", "settings": null, "durability": ""}, "runs": ["run-0"]},
-		"b": {"name": "B", "command": "", "store": {"driver": "", "version": "", "settings": null, "durability": ""}, "runs": ["run-1"]},
+		"a": {"name": "A", "command": "", "store": {"driver": "", "version": "", "settings": null, "durability": "", "retention_s": null}, "runs": ["run-0"]},
+		"b": {"name": "B", "command": "", "store": {"driver": "", "version": "", "settings": null, "durability": "", "retention_s": null}, "runs": ["run-1"]},
 		"pairs": 1,
+		"seeds": [],
 		"not_ranked": ["too few runs: 1 of each, 5 are needed"],
 		"metrics": [{
 			"metric": "achieved_per_s", "a": 11240, "b": 11240, "a_runs": [11240], "b_runs": [11240],
 			"ratio": {"value": 1, "low": null, "high": null, "confidence": null},
-			"effect_percent": 0, "verdict": "not judged", "better": null
+			"effect_percent": 0, "verdict": "too few pairs for an interval", "better": null
 		}],
 		"differences": []
 	}`, string(text))

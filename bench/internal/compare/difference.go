@@ -66,7 +66,9 @@ func facts(s result.Summary) []fact {
 		fact{"scenario", "fail", fmt.Sprint(r.Scenario.Fail)},
 		fact{"load", "mode", l.Mode},
 		fact{"load", "in flight", strconv.Itoa(l.InFlight)},
-		fact{"load", "offered per s", optional(l.OfferedPerS)},
+		// Not the offered rate: that of random arrivals differs from run to run.
+		fact{"load", "profile", l.Profile},
+		fact{"load", "arrival", l.Arrival},
 		fact{"version", "commit", deref(r.Commit)},
 		fact{"version", "go", e.Go},
 	)
@@ -82,13 +84,6 @@ func facts(s result.Summary) []fact {
 		fact{"machine", "kernel", e.Kernel},
 		fact{"machine", "governor", deref(e.Governor)},
 	)
-}
-
-func optional(x *float64) string {
-	if x == nil {
-		return ""
-	}
-	return format.Number(*x)
 }
 
 func deref(s *string) string {

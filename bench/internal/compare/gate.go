@@ -58,8 +58,7 @@ type Outcome string
 
 // A gate is broken if the whole interval of the ratio is beyond the limit, and kept if all
 // of it is within. If the interval contains the limit, or the sides are not ranked, the
-// comparison cannot tell: more pairs or a wider limit decide. Such a gate should pass in
-// CI, because it would fail by chance.
+// comparison cannot tell: more pairs or a wider limit decide.
 const (
 	Kept       Outcome = "kept"
 	Broken     Outcome = "broken"
@@ -68,13 +67,27 @@ const (
 
 // GateResult is the outcome of a gate.
 type GateResult struct {
-	Gate     string  `json:"gate"`
-	Outcome  Outcome `json:"outcome"`
-	Evidence string  `json:"evidence"` // in words, with numbers
+	Gate       string   `json:"gate"`
+	Outcome    Outcome  `json:"outcome"`
+	Confidence *float64 `json:"confidence"` // of the interval that was judged; null: none was
+	Evidence   string   `json:"evidence"`   // in words, with numbers
 }
 
-// Check applies a gate to the comparison.
-func (c Comparison) Check(g Gate) GateResult {
+// gateError is the chance that the interval of any of the gates misses the truth.
+const gateError = 0.05
+
+// Check applies gates to the comparison. A gate is a question of its own, so the other
+// metrics do not widen its interval, which is of 95%. Several gates share the 5%: two have
+// intervals of 97.5%.
+func (c Comparison) Check(gates []Gate) []GateResult {
+	results := []GateResult{}
+	for _, g := range gates {
+		results = append(results, c.check(g, 1-gateError/float64(len(gates))))
+	}
+	return results
+}
+
+func (c Comparison) check(g Gate, level float64) GateResult {
 	result := GateResult{Gate: g.String(), Outcome: CannotTell}
 	i := slices.IndexFunc(c.Metrics, func(m Metric) bool { return m.Metric == g.Metric })
 	if i < 0 {
@@ -86,11 +99,16 @@ func (c Comparison) Check(g Gate) GateResult {
 	case len(c.NotRanked) > 0:
 		result.Evidence = "not ranked: " + List(c.NotRanked)
 		return result
-	case m.Ratio == nil || m.Ratio.Low == nil:
+	case m.Ratio == nil:
 		result.Evidence = m.Verdict
 		return result
 	}
-	low, high := 100*(*m.Ratio.Low-1), 100*(*m.Ratio.High-1)
+	r, ok := interval(m.samples, level)
+	if !ok {
+		result.Evidence = tooVaried
+		return result
+	}
+	low, high := 100*(r.BToA.Low-1), 100*(r.BToA.High-1)
 	within, beyond := high <= g.Percent, low > g.Percent
 	if g.AtLeast {
 		within, beyond = low >= g.Percent, high < g.Percent
@@ -101,7 +119,9 @@ func (c Comparison) Check(g Gate) GateResult {
 	case beyond:
 		result.Outcome = Broken
 	}
-	result.Evidence = fmt.Sprintf("%s against %s: %s (%s to %s)", c.B.Name, c.A.Name, signed(*m.Effect), signed(low), signed(high))
+	result.Confidence = &level
+	result.Evidence = fmt.Sprintf("%s against %s: %s (%s to %s, interval of %s)",
+		c.B.Name, c.A.Name, signed(*m.Effect), signed(low), signed(high), format.Percent(level))
 	return result
 }
 

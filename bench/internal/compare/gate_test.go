@@ -59,10 +59,10 @@ func TestCheck_IsBrokenOnlyBeyondTheInterval(t *testing.T) {
 	} {
 		g, err := compare.ParseGate(text)
 		require.NoError(t, err)
-		got := c.Check(g)
+		got := c.Check([]compare.Gate{g})[0]
 		require.Equal(t, want, got.Outcome, text)
 		require.Equal(t, text, got.Gate)
-		require.Regexp(t, `^B against A: \+(9|10)\.[0-9]+% \(\+[0-9.]+% to \+[0-9.]+%\)$`, got.Evidence)
+		require.Regexp(t, `^B against A: \+(9|10)\.[0-9]+% \(\+[0-9.]+% to \+[0-9.]+%, interval of 95\.0%\)$`, got.Evidence)
 	}
 }
 
@@ -71,17 +71,41 @@ func TestCheck_CannotTellWhatIsNotRanked(t *testing.T) {
 	g := compare.Gate{Metric: "store_cpu_us", Percent: 5}
 	a, b := sides(4, quiet())
 	c, _ := compared(t, a, b)
-	require.Equal(t, compare.GateResult{
+	require.Equal(t, []compare.GateResult{{
 		Gate: "store_cpu_us<=+5%", Outcome: compare.CannotTell,
 		Evidence: "not ranked: too few runs: 4 of each, 5 are needed",
-	}, c.Check(g))
+	}}, c.Check([]compare.Gate{g}))
 
 	a, b = sides(5, quiet())
 	for i := range b.Runs {
 		b.Runs[i].CostPerSaga.StoreCPUUS = nil
 	}
 	c, _ = compared(t, a, b)
-	require.Equal(t, compare.GateResult{
+	require.Equal(t, []compare.GateResult{{
 		Gate: "store_cpu_us<=+5%", Outcome: compare.CannotTell, Evidence: "not measured in every run",
-	}, c.Check(g))
+	}}, c.Check([]compare.Gate{g}))
+
+	wild := []float64{1, 1e5, 1e-5, 1e5, 1e-5, 1, 1e5, 1e-5, 1, 1e5}
+	a, b = sides(5, func(i int) func() float64 { return func() float64 { return wild[i] } })
+	c, _ = compared(t, a, b)
+	require.Equal(t, "cannot tell: the runs vary too much", c.Check([]compare.Gate{g})[0].Evidence)
+	m := metric(t, c, "store_cpu_us")
+	require.Equal(t, "cannot tell: the runs vary too much", m.Verdict)
+	require.Nil(t, m.Ratio.Low)
+}
+
+// A gate asks one question: its interval is narrower than that of the table, which shares
+// its chances with all other metrics. Several gates share theirs.
+func TestCheck_HasItsOwnLevel(t *testing.T) {
+	t.Parallel()
+	a, b := sides(5, quiet())
+	c, _ := compared(t, a, b)
+	p99, cpu := compare.Gate{Metric: "p99_ms", Percent: 5}, compare.Gate{Metric: "app_cpu_us", Percent: 5}
+	require.InDelta(t, 0.95, *c.Check([]compare.Gate{p99})[0].Confidence, 1e-9)
+	require.Greater(t, *metric(t, c, "p99_ms").Ratio.Confidence, 0.999)
+	for _, g := range c.Check([]compare.Gate{p99, cpu}) {
+		require.InDelta(t, 0.975, *g.Confidence, 1e-9)
+		require.Contains(t, g.Evidence, "interval of 97.5%")
+	}
+	require.Empty(t, c.Check(nil))
 }

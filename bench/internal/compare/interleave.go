@@ -2,6 +2,8 @@ package compare
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 
 	"sagabench/bench/internal/result"
@@ -35,4 +37,24 @@ func Interleave(ctx context.Context, a, b *Side, pairs int, measure Measure) err
 		}
 	}
 	return nil
+}
+
+// Seed returns the seed of the random arrivals of a pair of the comparison with that ID. Both
+// runs of the pair take it, so that they differ by the side alone.
+func Seed(id string, pair int) uint64 {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", id, pair))
+	return binary.LittleEndian.Uint64(sum[:])>>11 | 1 // a number of JSON holds 53 bits; 0 means any
+}
+
+// sharedSeeds returns the seed of each pair, or none unless the runs of each pair share one.
+func sharedSeeds(a, b []result.Summary) []uint64 {
+	seeds := []uint64{}
+	for i := range a {
+		ofA, ofB := a[i].Load.Seed, b[i].Load.Seed
+		if ofA == nil || ofB == nil || *ofA != *ofB {
+			return []uint64{}
+		}
+		seeds = append(seeds, *ofA)
+	}
+	return seeds
 }

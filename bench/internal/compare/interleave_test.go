@@ -12,6 +12,21 @@ import (
 	"sagabench/bench/internal/result"
 )
 
+func TestSeed_IsOfTheComparisonAndThePair(t *testing.T) {
+	t.Parallel()
+	seen := map[uint64]bool{}
+	for _, id := range []string{"20261122-120000-compare", "20261122-120001-compare"} {
+		for pair := 1; pair <= 50; pair++ {
+			seed := compare.Seed(id, pair)
+			require.Equal(t, seed, compare.Seed(id, pair))
+			require.Positive(t, seed)
+			require.Less(t, seed, uint64(1)<<53)
+			seen[seed] = true
+		}
+	}
+	require.Len(t, seen, 100)
+}
+
 func TestInterleave_KeepsCompletePairs(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("server gone")

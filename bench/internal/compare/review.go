@@ -17,12 +17,11 @@ const leastDrift = 0.05
 // review collects what keeps the sides from being ranked, and other warnings.
 type review struct {
 	notRanked []string
-	warnings  []string
-	invalid   bool
+	found     result.Validity
 }
 
 func checkSides(a, b Side, pairs int) review {
-	var r review
+	r := review{found: result.Validity{Valid: true}}
 	// Sides of different durability do different work.
 	classA, classB := a.durability(), b.durability()
 	if classA != classB || classA == unknown {
@@ -47,7 +46,7 @@ func checkSides(a, b Side, pairs int) review {
 }
 
 func (r *review) warn(format string, args ...any) {
-	r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
+	r.found.Warnings = append(r.found.Warnings, fmt.Sprintf(format, args...))
 }
 
 func (r *review) unranked(format string, args ...any) {
@@ -61,16 +60,13 @@ func (s Side) durability() string { return cmp.Or(s.Runs[0].Run.Store.Durability
 // checkRuns checks that each run is valid, and was made under the conditions of the first.
 func (r *review) checkRuns(s Side) {
 	refuse := func(format string, args ...any) {
-		r.invalid = true
-		r.unranked(format, args...)
+		reason := fmt.Sprintf(format, args...)
+		r.notRanked = append(r.notRanked, reason)
+		r.found.Valid, r.found.Because = false, append(r.found.Because, reason)
 	}
 	for i, run := range s.Runs {
 		if !run.Validity.Valid {
-			why := "no reason given"
-			if len(run.Validity.Warnings) > 0 {
-				why = run.Validity.Warnings[0]
-			}
-			refuse("run %d of %s (%s) is not valid: %s", i+1, s.Name, run.Run.ID, why)
+			refuse("run %d of %s (%s) is %s", i+1, s.Name, run.Run.ID, strings.Replace(run.Validity.Verdict(), "NOT VALID", "not valid", 1))
 		}
 		for _, d := range differences(s.Runs[0], run) {
 			refuse("the runs of %s differ: %s %s was %s in the first and %s in run %d", s.Name, d.Of, d.Name, d.A, d.B, i+1)
@@ -119,11 +115,15 @@ func (r *review) warnDrift(m metric, d stats.Interval) {
 }
 
 func (r *review) validity() result.Validity {
-	warnings := []string{}
+	var warnings []string
 	for _, reason := range r.notRanked {
-		warnings = append(warnings, "not ranked: "+reason)
+		if !slices.Contains(r.found.Because, reason) {
+			warnings = append(warnings, "not ranked: "+reason)
+		}
 	}
-	return result.Validity{Valid: !r.invalid, Warnings: append(warnings, r.warnings...)}
+	v := r.found
+	v.Warnings = append(warnings, v.Warnings...)
+	return v
 }
 
 // Change returns a change in percent, as "higher by 5.00%".

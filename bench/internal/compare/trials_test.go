@@ -1,6 +1,7 @@
 package compare_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -93,5 +94,47 @@ func TestMake_FindsATenthMoreCPUPerSaga(t *testing.T) {
 			t.Logf("%d of %d", n, trials)
 			require.GreaterOrEqual(t, n, trials*9/10)
 		})
+	}
+}
+
+// The true change is the limit: whoever says kept or broken is wrong in that respect. At 95%
+// each happens in 2.5 of 100 comparisons.
+func TestCheck_IsSeldomWrongAtTheLimit(t *testing.T) {
+	t.Parallel()
+	const trials = 1000
+	for _, gates := range [][]compare.Gate{
+		{{Metric: "p99_ms", Percent: 5}},
+		{{Metric: "p99_ms", Percent: 5}, {Metric: "app_cpu_us", Percent: 5}, {Metric: "achieved_per_s", AtLeast: true, Percent: -5}},
+	} {
+		for machine := range machines(nil) {
+			t.Run(fmt.Sprintf("%s, %d gates", machine, len(gates)), func(t *testing.T) {
+				t.Parallel()
+				rng := rand.New(rand.NewPCG(20, 27))
+				count := map[compare.Outcome]int{}
+				for range trials {
+					off := machines(rng)[machine]()
+					a, b := sides(5, func(i int) func() float64 {
+						return func() float64 { return math.Exp(off(i) + 0.05*rng.NormFloat64()) }
+					})
+					for i := range b.Runs {
+						*b.Runs[i].LatencyMS.P99 *= 1.05
+						*b.Runs[i].CostPerSaga.AppCPUUS *= 1.05
+						b.Runs[i].Load.AchievedPerS *= 0.95
+					}
+					c, _ := compared(t, a, b)
+					said := map[compare.Outcome]bool{}
+					for _, g := range c.Check(gates) {
+						said[g.Outcome] = true
+					}
+					for outcome := range said {
+						count[outcome]++
+					}
+				}
+				t.Log(count)
+				allowed := trials * 4 / 100 // 2.5%, and three standard errors of the simulation
+				require.LessOrEqual(t, count[compare.Broken], allowed)
+				require.LessOrEqual(t, count[compare.Kept], allowed)
+			})
+		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/shirou/gopsutil/v4/host"
 	"github.com/shirou/gopsutil/v4/mem"
 
+	"sagabench/bench/internal/cgroup"
 	"sagabench/bench/internal/result"
 )
 
@@ -32,6 +33,9 @@ func Describe(ctx context.Context) result.Environment {
 		Go:       runtime.Version(),
 		Governor: governor(),
 		Versions: versions(),
+	}
+	if group, err := cgroup.Of(os.Getpid()); err == nil {
+		e.CPUQuota, e.MemoryLimit = group.Quota, group.Memory
 	}
 	if infos, err := cpu.InfoWithContext(ctx); err == nil && len(infos) > 0 && infos[0].ModelName != "" {
 		e.CPU = infos[0].ModelName

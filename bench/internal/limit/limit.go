@@ -3,19 +3,23 @@
 package limit
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"strings"
 
 	"sagabench/bench/internal/result"
 	"sagabench/internal/format"
 )
 
-// Machine is what shares are relative to.
+// Machine is what is known beside the figures.
 type Machine struct {
-	Cores   int  // of the load generator's machine
 	Shared  bool // app or store run on it, too
 	Batches int  // that the app may have in flight to the store; 0: unknown
 }
+
+// LoadGenerator is the resource that shows the load generator instead of the system.
+const LoadGenerator = "load generator"
 
 // Full is the share from which on a resource is the limit.
 const Full = 0.85
@@ -28,9 +32,12 @@ const (
 	// it is used, the more often a request waits for it.
 	likelyShare = 0.70
 
-	waitingShare    = 0.05 // of the time of a call to the store spent waiting for a connection, from which on connections are too few
-	fullServerShare = 0.98 // of the connections that the store's server allows: one may be reserved
-	oneCoreShare    = 0.10 // how much busier than the average the busiest core is, if something runs on one core only
+	waitingShare    = 0.05  // of the time of a call to the store spent waiting for a connection, from which on connections are too few
+	throttledShare  = 0.05  // of the periods of its CPU quota that a process was stopped in, from which on requests wait for that
+	stealShare      = 0.05  // of the machine's CPU time, from which on the hypervisor is named, too
+	fullServerShare = 0.98  // of the connections that the store's server allows: one may be reserved
+	childrenCores   = 0.005 // of the store, from which on they are named
+	oneCoreShare    = 0.10  // how much busier than the average the busiest core is, if something runs on one core only
 )
 
 // candidate is a resource that may be the limit. Its evidence has one %s, for the share.
@@ -43,28 +50,40 @@ type candidate struct {
 // Find names the limit, given the resources used and the number of requests that failed
 // meanwhile. Resource is empty if nothing was near its limit, or nothing was measured.
 func Find(r result.Resources, failed int64, machine Machine) result.Limit {
-	store := candidate{"store CPU", shareOf(r.StoreCores, machine.Cores), "the store keeps %s of the machine's cores busy"}
-	if r.StoreOneCore {
-		store = candidate{"store CPU", r.StoreCores, "the store keeps %s of the one core busy on which it runs commands"}
+	found := find(r, failed, machine)
+	if steal := r.HostSteal; steal != nil && *steal >= stealShare {
+		found.Evidence += fmt.Sprintf("; the hypervisor took %.0f%% of this machine's CPU time (steal)", 100**steal)
 	}
-	host := candidate{"CPU of the machine", r.HostBusy, "its cores are %s busy" + CoresByProcess(r)}
-	one := candidate{"one core of the machine", busiestCore(r), "one of its cores is %s busy: something runs on one core only" + CoresByProcess(r)}
-	app := candidate{}
+	return found
+}
+
+func find(r result.Resources, failed int64, machine Machine) result.Limit {
+	command := candidate{}
+	if r.StoreOneCore {
+		command = candidate{"store CPU", atMostOne(cmp.Or(r.StoreMainCore, r.StoreCores)), "the store keeps %s of the one core busy on which it runs commands"}
+	}
+	host := candidate{"CPU of the machine", notStolen(r.HostBusy, r.HostSteal), "its cores are %s busy" + CoresByProcess(r)}
+	one := candidate{"one core of the machine", notStolen(busiestCore(r), r.HostSteal), "one of its cores is %s busy: " + onOneCore(r) + CoresByProcess(r)}
 	if !machine.Shared { // only the load generator runs on that machine
-		host.resource, host.evidence = "load generator", "the cores of its machine are %s busy"+loadCores(r)
-		one.resource, one.evidence = "load generator", "one core of its machine is %s busy"+loadCores(r)
-		app = appCPU(r)
+		host.resource, host.evidence = LoadGenerator, "the cores of its machine are %s busy"+loadCores(r)
+		one.resource, one.evidence = LoadGenerator, "one core of its machine is %s busy"+loadCores(r)
+	}
+	processes := []process{
+		{"store CPU", "the store", r.StoreCores, r.StoreCoresUsable, r.StoreThrottled},
+		{"app CPU", "the app", r.AppCores, r.AppCoresUsable, r.AppThrottled},
+		{LoadGenerator, "it", r.LoadCores, r.LoadCoresUsable, r.LoadThrottled},
 	}
 	most := candidate{}
 	for _, c := range []candidate{
 		serverConnections(r, failed), // refused requests do no work, whatever else is busy
 		{"connections to the app", atMostOne(r.AppAcceptWait), "all that it accepts are in use, and clients are turned away %s of the time"},
-		store,
-		app,
+		command,
+		processes[0].cpu(),
+		processes[1].cpu(),
 		{"network", r.NetworkShare, "the slowest link in use is %s full"},
+		processes[2].cpu(), // before its machine: it may use a part of that only
 		host,
 		one,
-		{"load generator", shareOf(r.LoadCores, machine.Cores), "it keeps %s of its machine's cores busy"},
 		{"row locks", shareOf(r.StoreLockWaits, machine.Batches), "transactions wait for them %s of the time"},
 	} {
 		if c.share == nil {
@@ -75,6 +94,11 @@ func Find(r result.Resources, failed int64, machine Machine) result.Limit {
 		}
 		if most.share == nil || *c.share > *most.share {
 			most = c
+		}
+	}
+	for _, p := range processes {
+		if p.throttled != nil && *p.throttled >= throttledShare {
+			return p.stopped().limit()
 		}
 	}
 	calls := candidate{"writes to the store", shareOf(r.StoreCallsInFlight, machine.Batches), "%s of the time as many batches are in flight as may be" + fsyncs(r)}
@@ -99,14 +123,46 @@ func (c candidate) limit() result.Limit {
 	return result.Limit{Resource: c.resource, Share: c.share, Evidence: strings.Replace(c.evidence, "%s", percent, 1)}
 }
 
-// appCPU is that of app hosts that are machines of their own.
-func appCPU(r result.Resources) candidate {
-	c := candidate{resource: "app CPU"}
-	if r.AppCores != nil && r.AppCoresUsable != nil && *r.AppCoresUsable > 0 {
-		x := *r.AppCores / *r.AppCoresUsable
-		c.share, c.evidence = &x, fmt.Sprintf("the app keeps %%s of its %.0f cores busy", *r.AppCoresUsable)
+// process is the CPU of the store, the app or the load generator. Its cores are those that
+// it may use, whatever its machine has.
+type process struct {
+	resource, name          string
+	used, usable, throttled *float64
+}
+
+func (p process) cpu() candidate {
+	c := candidate{resource: p.resource}
+	if p.used != nil && p.usable != nil && *p.usable > 0 {
+		x := *p.used / *p.usable
+		c.share, c.evidence = atMostOne(&x), p.name+" keeps %s of the "+p.cores()+" busy"
 	}
 	return c
+}
+
+// stopped is for a process that its CPU quota stops now and then.
+func (p process) stopped() candidate {
+	return candidate{p.resource, p.throttled, p.name + " used up its CPU quota in %s of the quota's periods, and was stopped until the next one"}
+}
+
+// cores says how many it may use, and whether a quota sets that.
+func (p process) cores() string {
+	text := fmt.Sprintf("%.3g cores that it may use", *p.usable)
+	if *p.usable == 1 {
+		text = "one core that it may use"
+	}
+	if *p.usable != math.Trunc(*p.usable) || p.throttled != nil && *p.throttled > 0 {
+		text += " (cgroup quota)"
+	}
+	return text
+}
+
+// notStolen is a share of the CPU time that the hypervisor left to the machine.
+func notStolen(share, steal *float64) *float64 {
+	if share == nil || steal == nil || *steal >= 1 {
+		return share
+	}
+	x := *share / (1 - *steal)
+	return atMostOne(&x)
 }
 
 func storeConnections(r result.Resources) candidate {
@@ -154,6 +210,23 @@ func busiestCore(r result.Resources) *float64 {
 	return r.BusiestCore
 }
 
+// onOneCore says what runs on one core only.
+func onOneCore(r result.Resources) string {
+	var names []string
+	for _, p := range []struct {
+		name   string
+		usable *float64
+	}{{"load", r.LoadCoresUsable}, {"app", r.AppCoresUsable}, {"store", r.StoreCoresUsable}} {
+		if p.usable != nil && *p.usable <= 1 {
+			names = append(names, p.name)
+		}
+	}
+	if len(names) == 0 {
+		return "something runs on one core only"
+	}
+	return strings.Join(names, ", ") + " may use one core only"
+}
+
 func atMostOne(x *float64) *float64 {
 	if x == nil {
 		return nil
@@ -192,6 +265,9 @@ func CoresByProcess(r result.Resources) string {
 	}
 	if len(parts) == 0 {
 		return ""
+	}
+	if children := r.StoreChildCores; children != nil && *children >= childrenCores {
+		parts[len(parts)-1] += fmt.Sprintf(", %.2f of these in its children", *children)
 	}
 	return " (in cores: " + strings.Join(parts, ", ") + ")"
 }

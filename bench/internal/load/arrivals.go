@@ -43,38 +43,69 @@ func (a Arrival) Validate() error {
 	return fmt.Errorf("arrival: %q, must be %s", a, strings.Join(names, " or "))
 }
 
-// schedule says when the requests of a phase are due. All arrivals that it returns are
-// the same.
+// schedule says when requests are due, as times of the measured part. Those of the
+// warm-up are negative; the arrival process goes on from one to the other. All arrivals
+// that it returns are the same.
 type schedule struct {
 	profile Profile
 	arrival Arrival
 	seed    uint64
-	planned time.Duration // length of the phase
+	planned time.Duration // length of the measured part
+	warmup  float64       // requests of the warm-up, on average
 }
 
-func (c Config) schedule(profile Profile, planned time.Duration) *schedule {
-	s := &schedule{profile, c.Arrival, c.Seed, planned}
+func (c Config) schedule() *schedule {
+	s := &schedule{profile: c.Rate, arrival: c.Arrival, seed: c.Seed, planned: c.Duration}
+	if c.Warmup > 0 {
+		// A whole number, so that a measured part of constant gaps begins with a request.
+		s.warmup = max(1, math.Round(s.profile.first()*c.Warmup.Seconds()))
+	}
 	for s.seed == 0 {
-		s.seed = rand.Uint64()
+		s.seed = rand.Uint64() >> 11 // a number of JSON holds 53 bits
 	}
 	return s
 }
 
-// before returns how many requests are due before a time of the phase.
-func (s *schedule) before(at time.Duration) int64 {
-	at = min(at, s.planned)
-	a := s.arrivals()
-	for a.at() < at {
-		a.step()
+// reach returns when so many requests are due, on average, the warm-up's included.
+func (s *schedule) reach(requests float64) time.Duration {
+	if requests < s.warmup {
+		return time.Duration((requests - s.warmup) / s.profile.first() * float64(time.Second))
 	}
-	return int64(a.next)
+	return s.profile.reach(requests-s.warmup, s.planned)
 }
 
-// offeredPerS returns the mean rate until a time of the phase. With random gaps it is
-// that of the requests which the seed made, since no more can be achieved.
+// perSecond returns how many requests are due in each second of the measured part, up to
+// a time.
+func (s *schedule) perSecond(until time.Duration) (due []int64) {
+	until = min(until, s.planned)
+	a := s.measured()
+	for at := a.at(); at < until; at = a.at() {
+		for len(due) <= secondOf(at) {
+			due = append(due, 0)
+		}
+		due[secondOf(at)]++
+		a.step()
+	}
+	return due
+}
+
+// before returns how many requests of the measured part are due before a time.
+func (s *schedule) before(at time.Duration) (n int64) {
+	for _, due := range s.perSecond(at) {
+		n += due
+	}
+	return n
+}
+
+func secondOf(at time.Duration) int { return int(at / time.Second) }
+
+// offeredPerS returns the mean rate until a time of the measured part. With random gaps
+// it is that of the requests which the seed made, since no more can be achieved.
 func (s *schedule) offeredPerS(until time.Duration) float64 {
 	requests := s.profile.until(until, s.planned)
 	switch {
+	case until <= 0:
+		return s.profile.first()
 	case processes[s.arrival] != nil:
 		requests = float64(s.before(until))
 	case until >= s.planned:
@@ -83,11 +114,11 @@ func (s *schedule) offeredPerS(until time.Duration) float64 {
 	return math.Round(requests/until.Seconds()*1e6) / 1e6
 }
 
-// span returns when request n, counted from 0, is due, and how long that is after the
-// request before it: the first n requests stand for that time.
+// span returns when request n of the measured part, counted from 0, is due, and how long
+// that is after the request before it: the first n requests stand for that time.
 func (s *schedule) span(n int64) (span, gap time.Duration) {
-	a := s.arrivals()
-	for a.next+1 < uint64(n) {
+	a := s.measured()
+	for ; n > 1; n-- {
 		a.step()
 	}
 	last := a.at()
@@ -104,6 +135,15 @@ func (s *schedule) arrivals() *arrivals {
 	return a
 }
 
+// measured returns the arrivals of the measured part.
+func (s *schedule) measured() *arrivals {
+	a := s.arrivals()
+	for a.at() < 0 {
+		a.step()
+	}
+	return a
+}
+
 // arrivals iterates over the due times of a schedule. They are those of an arrival
 // process with rate 1, in a time that is stretched so that the rate follows the profile.
 type arrivals struct {
@@ -116,9 +156,9 @@ type arrivals struct {
 	skipped map[uint64]time.Duration // due times before next that due has not returned
 }
 
-// at returns when the next request is due, from the start of the phase. After the last
-// request, it returns the end of the phase.
-func (a *arrivals) at() time.Duration { return a.profile.reach(a.position, a.planned) }
+// at returns when the next request is due. After the last one, it returns the end of the
+// measured part.
+func (a *arrivals) at() time.Duration { return a.reach(a.position) }
 
 func (a *arrivals) step() {
 	a.next++

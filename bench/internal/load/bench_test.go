@@ -102,13 +102,13 @@ func BenchmarkRecorder(b *testing.B) {
 	for _, arrival := range []Arrival{ArrivalConstant, ArrivalPoisson} {
 		b.Run(string(arrival), func(b *testing.B) {
 			began := time.Now()
-			s := Config{Arrival: arrival, Seed: 1}.schedule(Constant(MaxRate), 24*time.Hour)
-			m := newRecorder(1, began, s)
+			s := Config{Arrival: arrival, Seed: 1, Rate: Constant(MaxRate), Duration: 24 * time.Hour}.schedule()
+			m := newRecorder(Default(), began, s)
 			due := s.arrivals()
 			r := vegeta.Result{Latency: time.Millisecond}
 			for b.Loop() {
 				r.Timestamp = began.Add(due.due(r.Seq))
-				m.add(&r, store.StatusSucceeded, "")
+				m.add(&r, m.due(&r), s.planned, store.StatusSucceeded, "")
 				r.Seq++
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"sagabench/bench/internal/result"
 	"sagabench/internal/secret"
 )
 
@@ -25,15 +26,20 @@ type Config struct {
 	MaxInFlight int
 
 	Duration time.Duration // of the measured part, until the last send
-	Warmup   time.Duration // before it; 0: none
+	Warmup   time.Duration // before it; 0: none. The load goes on from one to the other.
 	Timeout  time.Duration // of a request, from its send
 	Grace    time.Duration // how long an interrupted run waits for answers
 
+	// Limits end the measured part early, once too many requests are over one. With any,
+	// Result.Seconds has the latencies.
+	Limits []result.OverLimit
+
 	Dir string // of the result; created if missing
 
-	// Begin is called between the warm-up and the measured part, End after the last
-	// answer, also of an interrupted run. Either may be nil. An error of Begin ends the
-	// run.
+	// Begin is called when the measured part begins, while load is sent: only without a
+	// warm-up, the first request waits for it. End is called after the last answer, also of
+	// an interrupted run, unless Begin was not called. Either may be nil. An error of Begin
+	// ends the run.
 	Begin func(context.Context) error
 	End   func(context.Context) error
 
@@ -72,6 +78,14 @@ func Default() Config {
 	}
 }
 
+// ValidateOpen checks what an open loop needs besides a rate.
+func (c Config) ValidateOpen() error {
+	if c.MaxInFlight < 1 {
+		return fmt.Errorf("max in flight: %d, must be at least 1", c.MaxInFlight)
+	}
+	return c.Arrival.Validate()
+}
+
 // Validate checks everything but the targets. Its error names the field and the limit.
 func (c Config) Validate() error {
 	switch {
@@ -81,8 +95,8 @@ func (c Config) Validate() error {
 		return c.Arrival.Validate()
 	case !c.open() && c.InFlight < 1:
 		return fmt.Errorf("in flight: %d, must be at least 1", c.InFlight)
-	case c.open() && c.MaxInFlight < 1:
-		return fmt.Errorf("max in flight: %d, must be at least 1", c.MaxInFlight)
+	case c.open() && c.ValidateOpen() != nil:
+		return c.ValidateOpen()
 	case c.Duration <= 0:
 		return fmt.Errorf("duration %v: must be more than 0", c.Duration)
 	case c.Warmup < 0:

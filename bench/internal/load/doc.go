@@ -7,13 +7,17 @@
 //     Poisson process. The schedule says when a request was due, so that waiting for a
 //     free worker counts as latency. Both the latency from the due time and the service
 //     time from the send are recorded.
-//   - Requests that were sent late are counted: separately those sent late although
-//     fewer than MaxInFlight were in flight, which is the load generator's fault.
+//   - The lateness, how long after its due time a request was sent, is recorded of requests
+//     that were sent while fewer than MaxInFlight were in flight: it is the load
+//     generator's fault. The others are counted as delayed.
 //   - A saga that was rolled back because it was asked to fail is an outcome and no
 //     error. Errors are counted by kind.
 //   - A file lists each acknowledged saga with its outcome, for the audit of the store.
-//   - The warm-up uses the same connections, at the rate with which the measured part
-//     begins. Only its acknowledged sagas are recorded.
+//   - The load goes on from the warm-up, which has the rate with which the measured part
+//     begins. Of requests due in the warm-up, only the acknowledged sagas are recorded. A
+//     backlog that they leave is measured by the requests that wait behind it.
+//   - Each second has its requests above given limits of the latency: errors and requests
+//     that were due then and never sent, too.
 //   - An interrupted run ends within seconds and has a result.
 //
 // The load generator often shares its machine with what it measures. On two cores, a

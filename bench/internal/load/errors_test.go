@@ -88,7 +88,7 @@ func TestRun_UnreachableTargetFailsInTheWarmUp(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, listener.Close())
 	cfg := config(t, "http://"+listener.Addr().String()+"/bench/saga")
-	cfg.Warmup = 50 * time.Millisecond
+	cfg.Warmup = 500 * time.Millisecond
 	_, err = Run(t.Context(), cfg)
 	require.ErrorContains(t, err, "(connection refused)")
 	require.NoDirExists(t, cfg.Dir)
@@ -97,7 +97,7 @@ func TestRun_UnreachableTargetFailsInTheWarmUp(t *testing.T) {
 func TestRun_UnreachableTargetLeavesADirectoryThatWasThere(t *testing.T) {
 	t.Parallel()
 	cfg := config(t, "http://127.0.0.1:1/bench/saga")
-	cfg.Warmup = 50 * time.Millisecond
+	cfg.Warmup = 500 * time.Millisecond
 	require.NoError(t, os.Mkdir(cfg.Dir, 0o755))
 	_, err := Run(t.Context(), cfg)
 	require.Error(t, err)

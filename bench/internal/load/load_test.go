@@ -106,7 +106,8 @@ func TestRun_ClosedLoopKeepsInFlightBoundedAndRecordsAll(t *testing.T) {
 	require.Equal(t, result.Closed, l.Mode)
 	require.Equal(t, 8, l.InFlight)
 	require.Nil(t, l.OfferedPerS)
-	require.Nil(t, l.Late)
+	require.Nil(t, l.LatenessMS)
+	require.Nil(t, l.Delayed)
 	require.Nil(t, l.Dropped)
 
 	acks := readAll(t, cfg.Dir)
@@ -163,28 +164,6 @@ func requireHistogramLog(t *testing.T, dir string, res Result) {
 	require.Len(t, rec.Intervals, len(res.Intervals))
 }
 
-func TestRun_WarmUpIsInTheAckFileOnly(t *testing.T) {
-	t.Parallel()
-	var s sagas
-	var beforeMeasured int64
-	var calls []string
-	cfg := config(t, serve(t, func(w http.ResponseWriter, _ *http.Request) { s.answer(w, store.StatusSucceeded) }))
-	cfg.Warmup = 100 * time.Millisecond
-	cfg.Begin = func(context.Context) error {
-		beforeMeasured = s.n.Load()
-		calls = append(calls, "begin")
-		return nil
-	}
-	cfg.End = func(context.Context) error { calls = append(calls, "end"); return nil }
-	res, err := Run(t.Context(), cfg)
-	require.NoError(t, err)
-	require.Positive(t, beforeMeasured)
-	require.Equal(t, s.n.Load(), res.Acknowledged)
-	require.Equal(t, s.n.Load()-beforeMeasured, res.Requests)
-	require.Equal(t, res.Requests, countResults(t, cfg.Dir))
-	require.Equal(t, []string{"begin", "end"}, calls)
-}
-
 func TestRun_OpenLoopSendsAtTheRateToAllTargets(t *testing.T) {
 	t.Parallel()
 	var s sagas
@@ -209,7 +188,8 @@ func TestRun_OpenLoopSendsAtTheRateToAllTargets(t *testing.T) {
 	require.InDelta(t, 333.3, *l.OfferedPerS, 0)
 	require.Equal(t, "333.3/s", l.Profile)
 	require.Equal(t, "constant", l.Arrival)
-	require.NotNil(t, l.Late)
+	require.NotNil(t, l.LatenessMS)
+	require.NotNil(t, l.Delayed)
 	require.NotNil(t, l.Dropped)
 }
 
@@ -242,8 +222,9 @@ func TestRun_LatencyFromTheDueTimeShowsAStall(t *testing.T) {
 	service := time.Duration(res.Service.ValueAtQuantile(85)) * time.Microsecond
 	require.Greater(t, latency, 50*time.Millisecond)
 	require.Less(t, service, latency/2)
-	require.Greater(t, res.Late, int64(100))
-	require.Less(t, res.LateOwn, res.Late/4, "the cap on requests in flight held them back, not the generator")
+	require.Greater(t, res.Delayed, int64(100), "the cap on requests in flight held them back, not the generator")
+	require.Equal(t, res.Requests-res.Delayed, res.Lateness.TotalCount())
+	require.Less(t, res.Lateness.ValueAtQuantile(90), int64(50_000))
 }
 
 // Requests that are late because nobody takes the results are the load generator's
@@ -252,11 +233,11 @@ func TestRun_AGeneratorThatDoesNotTakeItsResultsIsLateByItself(t *testing.T) {
 	t.Parallel()
 	var s sagas
 	cfg := config(t, serve(t, func(w http.ResponseWriter, _ *http.Request) { s.answer(w, store.StatusSucceeded) }))
-	cfg.Rate, cfg.MaxInFlight, cfg.Duration = Constant(1000), 100, intervalLength+500*time.Millisecond
+	cfg.Rate, cfg.MaxInFlight, cfg.Duration = Constant(300), 30, intervalLength+500*time.Millisecond
 	cfg.Progress = func(Progress) { time.Sleep(400 * time.Millisecond) }
 	res, err := Run(t.Context(), cfg)
 	require.NoError(t, err)
-	require.Greater(t, res.LateOwn, int64(50), "400 were due meanwhile, and 100 could go")
+	require.Greater(t, over(res.Lateness, 50*time.Millisecond), int64(20), "120 were due meanwhile, and 30 could go")
 }
 
 func TestRun_OverloadDropsAndAchievesLess(t *testing.T) {

@@ -2,12 +2,11 @@ package load
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
-
-	"sagabench/bench/internal/result"
 )
 
 // openPacer sends the requests of an open loop when they are due. vegeta's own constant
@@ -18,15 +17,40 @@ import (
 // milliseconds. That is part of the latency, but not of the service time.
 type openPacer struct {
 	ctx      context.Context
-	began    time.Time
+	began    time.Time     // of the measured part
+	warmup   time.Duration // before it
 	arrivals *arrivals
 	limit    uint64         // of requests in flight
 	ended    *atomic.Uint64 // requests that are no longer in flight
 
 	// full is true after the limit has delayed a request, until requests are on time
 	// again. Late requests are then the fault of the system.
-	full     bool
-	lateFull int64 // requests that the limit has delayed
+	full    bool
+	delayed delayed
+}
+
+// delayed has the requests that the limit of requests in flight has delayed, by number.
+type delayed struct {
+	mu       sync.Mutex
+	requests map[uint64]struct{}
+}
+
+func (d *delayed) add(n uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.requests == nil {
+		d.requests = map[uint64]struct{}{}
+	}
+	d.requests[n] = struct{}{}
+}
+
+// take reports whether a request was delayed, and forgets it.
+func (d *delayed) take(n uint64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, found := d.requests[n]
+	delete(d.requests, n)
+	return found
 }
 
 var _ vegeta.Pacer = (*openPacer)(nil)
@@ -37,27 +61,23 @@ func (p *openPacer) Pace(_ time.Duration, hits uint64) (wait time.Duration, stop
 	if due >= p.arrivals.planned {
 		return 0, true
 	}
-	switch late := time.Since(p.began) - due; {
-	case late <= 0:
+	if early := due - time.Since(p.began); early >= 0 {
 		p.full = false
 		select {
-		case <-time.After(-late):
+		case <-time.After(early):
 		case <-p.ctx.Done():
 		}
-	case late > result.LateAfter:
-		// Nearly full counts as full: a worker that has just ended a request and not yet
-		// begun the next one is not free.
-		if inFlight := hits - p.ended.Load(); inFlight >= p.limit-p.limit/10 {
-			p.full = true
-		}
-		if p.full {
-			p.lateFull++
-		}
+	}
+	if hits-p.ended.Load() >= p.limit {
+		p.full = true
+	}
+	if p.full {
+		p.delayed.add(hits)
 	}
 	return 0, p.ctx.Err() != nil
 }
 
 // Rate implements vegeta.Pacer.
 func (p *openPacer) Rate(elapsed time.Duration) float64 {
-	return p.arrivals.profile.rate(elapsed, p.arrivals.planned)
+	return p.arrivals.profile.rate(elapsed-p.warmup, p.arrivals.planned)
 }

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"sagabench/bench/internal/result"
 )
 
 // Once the requests are on time again, the system has nothing to do with what is late
@@ -29,17 +27,22 @@ func TestPace_LateAfterItWasFullAndOnTime_IsTheGeneratorsOwn(t *testing.T) {
 		for range 10 { // nobody answers
 			next()
 		}
-		time.Sleep(10*time.Millisecond + 2*result.LateAfter)
+		require.False(t, p.delayed.take(9))
 		next()
-		require.EqualValues(t, 1, p.lateFull, "the limit delayed it")
+		require.True(t, p.delayed.take(10), "it is on time, and waits for a place")
+		time.Sleep(100 * time.Millisecond)
+		ended.Store(5)
+		next()
+		require.True(t, p.delayed.take(11), "the limit made it late")
+		require.False(t, p.delayed.take(11), "it is forgotten")
 		ended.Store(hit)
 		for p.full {
 			next() // catches up, and is on time in the end
 		}
-		caughtUp := p.lateFull
+		require.False(t, p.delayed.take(hit-1))
 
-		time.Sleep(10*time.Millisecond + 2*result.LateAfter)
+		time.Sleep(100 * time.Millisecond)
 		next()
-		require.Equal(t, caughtUp, p.lateFull, "the generator was late by itself")
+		require.False(t, p.delayed.take(hit-1), "the generator was late by itself")
 	})
 }

@@ -75,15 +75,10 @@ func (p Profile) Validate() error {
 	return nil
 }
 
-// first returns the rate with which the profile begins, as a constant profile.
-func (p Profile) first() Profile {
-	if !p.IsOpen() {
-		return p
-	}
-	return Constant(p.parts[0].from)
-}
+// first returns the rate with which the profile begins.
+func (p Profile) first() float64 { return p.parts[0].from }
 
-// rate returns the rate at a time of a phase of the planned length.
+// rate returns the rate at a time of the planned length.
 func (p Profile) rate(at, planned time.Duration) float64 {
 	whole := at.Seconds() / planned.Seconds() * float64(len(p.parts))
 	k := max(0, min(int(whole), len(p.parts)-1))

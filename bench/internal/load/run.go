@@ -42,52 +42,23 @@ func Run(ctx context.Context, cfg Config) (res Result, err error) {
 		}
 	}()
 
-	if cfg.Warmup > 0 {
-		err := warmUp(ctx, cfg, transport, acks)
-		if errors.Is(err, errAllFailed) {
-			// After a mistyped address, leave no directory.
-			_ = os.Remove(filepath.Join(cfg.Dir, result.FileAcknowledged))
-			if missing != nil {
-				_ = os.Remove(cfg.Dir)
-			}
-		}
-		if err != nil {
-			return Result{}, err
-		}
-	}
-	if cfg.Begin != nil {
-		if err := cfg.Begin(context.WithoutCancel(ctx)); err != nil {
-			return Result{}, err
-		}
-	}
-	res, err = measure(ctx, cfg, transport, acks)
-	if cfg.End != nil {
-		err = errors.Join(err, cfg.End(context.WithoutCancel(ctx)))
-	}
-	return res, err
-}
-
-var errAllFailed = errors.New("no saga was acknowledged")
-
-func warmUp(ctx context.Context, cfg Config, t *transport, acks *ackFile) error {
-	p := newPhase(ctx, cfg, cfg.Rate.first(), cfg.Warmup, t, acks)
-	if err := p.run(ctx); err != nil {
-		return err
-	}
-	if res := p.recorder.res; res.Requests > 0 && res.Errors == res.Requests && ctx.Err() == nil {
-		return fmt.Errorf("%w: all %d requests of the warm-up failed (%s)", errAllFailed, res.Errors, p.recorder.mostFrequent())
-	}
-	return nil
-}
-
-func measure(ctx context.Context, cfg Config, t *transport, acks *ackFile) (Result, error) {
-	p := newPhase(ctx, cfg, cfg.Rate, cfg.Duration, t, acks)
-	files, err := createFiles(cfg.Dir, p.began)
+	a, err := newAttack(ctx, cfg, transport, acks)
 	if err != nil {
 		return Result{}, err
 	}
-	p.files, p.recorder.log = files, files.log
-	err = p.run(ctx)
-	res := p.recorder.res
-	return res, errors.Join(err, files.close(res.Service, p.began, p.began.Add(res.Elapsed)))
+	begun, err := a.run(ctx)
+	if errors.Is(err, errAllFailed) {
+		// After a mistyped address, leave no directory.
+		for _, name := range []string{result.FileAcknowledged, result.FileResults, result.FileHistogramLog} {
+			_ = os.Remove(filepath.Join(cfg.Dir, name))
+		}
+		if missing != nil {
+			_ = os.Remove(cfg.Dir)
+		}
+		return Result{}, err
+	}
+	if begun && cfg.End != nil {
+		err = errors.Join(err, cfg.End(context.WithoutCancel(ctx)))
+	}
+	return a.recorder.res, err
 }

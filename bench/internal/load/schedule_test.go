@@ -52,7 +52,7 @@ func TestSchedule_ConstantArrivalsAreEvenlySpaced(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []float64{0.3, 1, 7, 333.3, 9999, 1e5} {
 		for _, d := range []time.Duration{time.Millisecond, 300 * time.Millisecond, time.Second, 10 * time.Second} {
-			s := Config{Arrival: ArrivalConstant}.schedule(Constant(rate), d)
+			s := Config{Arrival: ArrivalConstant, Rate: Constant(rate), Duration: d}.schedule()
 			n := s.before(d)
 			require.InDelta(t, rate*d.Seconds(), n, 1)
 			a := s.arrivals()
@@ -70,7 +70,7 @@ func TestSchedule_ConstantArrivalsAreEvenlySpaced(t *testing.T) {
 func TestSchedule_RampsAndStepsOfferTheirMean(t *testing.T) {
 	t.Parallel()
 	for _, p := range []Profile{Steps(100, 400), Ramp(50, 450), Ramp(450, 50)} {
-		s := Config{Arrival: ArrivalConstant}.schedule(p, 10*time.Second)
+		s := Config{Arrival: ArrivalConstant, Rate: p, Duration: 10 * time.Second}.schedule()
 		require.EqualValues(t, 2500, s.before(10*time.Second))
 		require.InDelta(t, 250, s.offeredPerS(10*time.Second), 0)
 		half := p.until(5*time.Second, 10*time.Second)
@@ -85,7 +85,7 @@ func TestSchedule_RampsAndStepsOfferTheirMean(t *testing.T) {
 func TestSchedule_PoissonArrivalsFollowTheProfile(t *testing.T) {
 	t.Parallel()
 	const planned = 400 * time.Second
-	s := Config{Arrival: ArrivalPoisson, Seed: 1}.schedule(Ramp(100, 300), planned)
+	s := Config{Arrival: ArrivalPoisson, Seed: 1, Rate: Ramp(100, 300), Duration: planned}.schedule()
 	n := s.before(planned)
 	require.InEpsilon(t, 200*planned.Seconds(), n, 0.01)
 	require.InDelta(t, float64(n)/planned.Seconds(), s.offeredPerS(planned), 1e-6)
@@ -115,7 +115,7 @@ func TestSchedule_PoissonArrivalsFollowTheProfile(t *testing.T) {
 func TestSchedule_TheSeedMakesThePoissonArrivals(t *testing.T) {
 	t.Parallel()
 	due := func(seed uint64) (due []time.Duration) {
-		a := Config{Arrival: ArrivalPoisson, Seed: seed}.schedule(Constant(100), time.Second).arrivals()
+		a := Config{Arrival: ArrivalPoisson, Seed: seed, Rate: Constant(100), Duration: time.Second}.schedule().arrivals()
 		for i := range 50 {
 			due = append(due, a.due(uint64(i)))
 		}
@@ -130,7 +130,7 @@ func TestSchedule_TheSeedMakesThePoissonArrivals(t *testing.T) {
 // Results come in another order than their requests.
 func TestArrivals_KeepWhatWasPassedUntilItIsAskedFor(t *testing.T) {
 	t.Parallel()
-	s := Config{Arrival: ArrivalPoisson, Seed: 3}.schedule(Constant(100), time.Minute)
+	s := Config{Arrival: ArrivalPoisson, Seed: 3, Rate: Constant(100), Duration: time.Minute}.schedule()
 	straight, shuffled := s.arrivals(), s.arrivals()
 	var want []time.Duration
 	for i := range 1000 {
@@ -197,15 +197,15 @@ func TestMeter_AchievedIsTheSteadyRate(t *testing.T) {
 	} {
 		var plan *schedule
 		if c.profile.IsOpen() {
-			plan = Config{Arrival: ArrivalConstant}.schedule(c.profile, c.planned)
+			plan = Config{Arrival: ArrivalConstant, Rate: c.profile, Duration: c.planned}.schedule()
 		}
-		m := newRecorder(1, began, plan)
+		m := newRecorder(Config{InFlight: 1}, began, plan)
 		m.res.Intervals, m.shortest, m.res.Errors = c.intervals, c.shortest, c.errors
 		for _, i := range c.intervals {
 			m.res.Succeeded += i.Acknowledged
 		}
 		m.res.Requests = m.res.Succeeded + c.errors
-		m.finish(c.planned, 0)
+		m.finish(c.planned)
 		require.InEpsilon(t, c.want+1, 1+m.res.AchievedPerS, 0.006, name)
 		require.Equal(t, c.want != 0 && c.want < 900 && c.errors == 0, m.res.Load().Overloaded(), name)
 	}

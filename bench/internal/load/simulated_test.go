@@ -1,6 +1,7 @@
 package load
 
 import (
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -18,31 +19,35 @@ import (
 	"sagabench/store"
 )
 
-// simulate has a queue serve what the schedule says, from a sender with so many
-// places in flight, and the meter take the results in the order of the answers.
-func simulate(s *schedule, law simserver.Law, seed uint64, inFlight int) (Result, result.Latency) {
+// simulate has a queue serve what is due, from a sender with MaxInFlight places, and the
+// recorder take the results in the order of the answers.
+func simulate(cfg Config, law simserver.Law) (Result, result.Latency) {
+	s := cfg.schedule()
 	began := time.Unix(0, 0)
-	m := newRecorder(inFlight, began, s)
-	queue := law.NewQueue(seed)
-	free := make([]time.Duration, inFlight) // when each place is
+	m := newRecorder(cfg, began, s)
+	queue := law.NewQueue(1)
+	free := make([]time.Duration, cfg.MaxInFlight) // when each place is, since the start
 	var results []*vegeta.Result
 	for a := s.arrivals(); a.at() < s.planned; a.step() {
 		// The queue answers in the order of the sends, so the places become free
 		// in turn.
-		place := int(a.next) % inFlight
-		sent := max(a.at(), free[place])
+		place := int(a.next) % cfg.MaxInFlight
+		sent := max(a.at()+cfg.Warmup, free[place])
 		free[place] = queue.Arrive(sent)
-		results = append(results, &vegeta.Result{Seq: a.next, Timestamp: began.Add(sent), Latency: free[place] - sent})
+		results = append(results, &vegeta.Result{Seq: a.next, Timestamp: began.Add(sent - cfg.Warmup), Latency: free[place] - sent})
 	}
 	end := began
 	for _, r := range results {
+		if !m.measuring && r.End().After(began) {
+			m.begin()
+		}
 		for ; r.End().Sub(end) > time.Second; end = end.Add(time.Second) {
 			_, _ = m.endInterval(end.Add(time.Second))
 		}
-		m.add(r, store.StatusSucceeded, "")
+		m.add(r, m.due(r), s.planned, store.StatusSucceeded, "")
 	}
 	_, _ = m.endInterval(end.Add(time.Second))
-	m.finish(s.planned, 0)
+	m.finish(s.planned)
 	return m.res, result.LatencyOf(m.res.Latency)
 }
 
@@ -54,8 +59,7 @@ func TestRun_LatenciesOfAnMM1QueueAreThoseOfTheory(t *testing.T) {
 	t.Parallel()
 	const planned = 1000 * time.Second
 	law := simserver.Law{PerS: 1000}
-	s := Config{Arrival: ArrivalPoisson, Seed: 1}.schedule(Constant(500), planned)
-	res, latency := simulate(s, law, 1, 1<<20)
+	res, latency := simulate(Config{Arrival: ArrivalPoisson, Seed: 1, Rate: Constant(500), Duration: planned, MaxInFlight: 1 << 20}, law)
 	for quantile, got := range map[float64]*float64{0.5: latency.P50, 0.9: latency.P90, 0.95: latency.P95, 0.99: latency.P99, 0.999: latency.P999} {
 		within := 0.03
 		if quantile > 0.99 {
@@ -75,14 +79,67 @@ func TestRun_LatenciesOfAnMM1QueueAreThoseOfTheory(t *testing.T) {
 // not answer.
 func TestRun_AStallShowsInTheLatencyAndNotInTheServiceTime(t *testing.T) {
 	t.Parallel()
-	s := Config{Arrival: ArrivalConstant}.schedule(Constant(2000), 100*time.Second)
-	res, latency := simulate(s, simserver.Law{PerS: 1e6, StallEvery: time.Second, StallFor: 200 * time.Millisecond}, 1, 4)
+	res, latency := simulate(Config{Arrival: ArrivalConstant, Rate: Constant(2000), Duration: 100 * time.Second, MaxInFlight: 4},
+		simserver.Law{PerS: 1e6, StallEvery: time.Second, StallFor: 200 * time.Millisecond})
 	service := result.LatencyOf(res.Service)
 	require.InEpsilon(t, 100, *latency.P90, 0.03)
 	require.InEpsilon(t, 190, *latency.P99, 0.03)
 	require.Less(t, *latency.P50, 1.0)
 	require.Less(t, *service.P99, 1.0)
 	require.InDelta(t, 200, *service.Max, 1)
+}
+
+// Half of what is due in the warm-up is not answered when it ends. The measured requests
+// wait for it, and the rate is still that of the server.
+func TestRun_TheBacklogOfTheWarmUpIsMeasured(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rate, achieved float64
+		start, end     int64
+		limits, median time.Duration
+	}{
+		"twice the capacity": {rate: 1000, achieved: 500, start: 1000, end: 6000, median: 7 * time.Second},
+		"below it":           {rate: 250, achieved: 250, median: 3 * time.Millisecond},
+	} {
+		for _, arrival := range []Arrival{ArrivalConstant, ArrivalPoisson} {
+			var limits []result.OverLimit
+			for _, limit := range []time.Duration{c.median / 2, c.median, 3 * time.Second} {
+				limits = append(limits, result.OverLimit{MS: 1000 * limit.Seconds(), Most: math.MaxInt64})
+			}
+			res, latency := simulate(Config{
+				Arrival: arrival, Seed: 1, Rate: Constant(c.rate), Warmup: 2 * time.Second, Duration: 10 * time.Second,
+				MaxInFlight: 1 << 20, Limits: limits,
+			}, simserver.Law{PerS: 500})
+			require.InEpsilon(t, 10*c.rate, res.Requests, 0.1, name)
+			require.InDelta(t, c.start, res.UnansweredStart, 150, name)
+			require.InDelta(t, c.end, res.UnansweredEnd, 500, name)
+			require.InEpsilon(t, c.achieved, res.AchievedPerS, 0.1, name)
+			require.InEpsilon(t, c.median.Seconds()*1000, *latency.P50, 0.5, name)
+
+			require.Len(t, res.Seconds, 10)
+			var due int64
+			beyond := make([]int64, len(limits))
+			for _, second := range res.Seconds {
+				due += second.Due
+				for i, limit := range limits {
+					beyond[i] += second.Over(limit.MS)
+				}
+			}
+			require.Equal(t, res.Requests, due)
+			for i, limit := range limits {
+				require.InDelta(t, over(res.Latency, time.Duration(limit.MS*float64(time.Millisecond))), beyond[i], 0.01*float64(due), "%s, over %v ms", name, limit.MS)
+			}
+		}
+	}
+}
+
+func over(h *hdrhistogram.Histogram, limit time.Duration) (n int64) {
+	for _, b := range h.Distribution() {
+		if b.From > limit.Microseconds() {
+			n += b.Count
+		}
+	}
+	return n
 }
 
 // onTime is how long a check on a real clock may be repeated: a busy machine delays
@@ -142,7 +199,7 @@ func TestRun_LatenciesOnARealClockAreThoseThatTheServerSaw(t *testing.T) {
 		require.EqualValues(c, len(answered), res.Requests)
 
 		var want []float64
-		arrivals := cfg.schedule(cfg.Rate, cfg.Duration).arrivals()
+		arrivals := cfg.schedule().arrivals()
 		for i := range res.Requests {
 			due := res.Began.Add(arrivals.due(uint64(i)))
 			want = append(want, answered[strconv.FormatInt(i, 10)].Sub(due).Seconds())

@@ -88,7 +88,7 @@ func (c Config) targeter() vegeta.Targeter {
 	}
 }
 
-// gids computes the gids of a phase from vegeta's sequence numbers. Only these relate a
+// gids computes the gids of an attack from vegeta's sequence numbers. Only these relate a
 // result to its request. The gids are empty if there is no Submission.
 type gids struct{ prefix string }
 
@@ -115,11 +115,11 @@ func (g gids) of(seq uint64) string {
 // RoundTrip implements http.RoundTripper. It puts the gid into a submission and counts the
 // requests in flight. A request ends with its answer, not when its result is recorded: that
 // delay is the load generator's fault.
-func (p *phase) RoundTrip(req *http.Request) (*http.Response, error) {
-	p.observer.RequestSent()
-	defer p.ended.Add(1)
+func (a *attack) RoundTrip(req *http.Request) (*http.Response, error) {
+	a.observer.RequestSent()
+	defer a.ended.Add(1)
 	if req.ContentLength <= 0 {
-		return p.transport.RoundTrip(req)
+		return a.transport.RoundTrip(req)
 	}
 	seq, err := strconv.ParseUint(req.Header.Get(seqHeader), 10, 64)
 	if err != nil {
@@ -129,10 +129,10 @@ func (p *phase) RoundTrip(req *http.Request) (*http.Response, error) {
 	if _, err := io.ReadFull(req.Body, body); err != nil {
 		return nil, err
 	}
-	copy(body[bytes.Index(body, []byte(GIDPlaceholder)):], p.gids.of(seq))
+	copy(body[bytes.Index(body, []byte(GIDPlaceholder)):], a.gids.of(seq))
 	sent := req.WithContext(req.Context())
 	// net/http repeats the request if the connection was closed before anything was sent.
 	sent.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	sent.Body, _ = sent.GetBody()
-	return p.transport.RoundTrip(sent)
+	return a.transport.RoundTrip(sent)
 }

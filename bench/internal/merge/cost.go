@@ -26,7 +26,7 @@ func (m merge) cost() (c result.Cost) {
 	app := m.appCost()
 	for _, f := range result.CostFields {
 		how := f.Merge
-		if f.Key == "store_fsyncs" && m.hosts[0].Run.Run.Store.Embedded() {
+		if (f.Key == "store_fsyncs" || f.Key == "store_bytes_written") && m.hosts[0].Run.Run.Store.Embedded() {
 			how = result.MergeApp
 		}
 		switch how {
@@ -36,6 +36,9 @@ func (m merge) cost() (c result.Cost) {
 			f.Set(&c, app(f.Of))
 		case result.MergeStore:
 			f.Set(&c, m.shared(f.Of))
+		}
+		if f.Of(c) == nil && slices.ContainsFunc(m.hosts, func(h host) bool { return slices.Contains(h.Run.CostPerSaga.NotMeasurable, f.Key) }) {
+			c.NotMeasurable = append(c.NotMeasurable, f.Key)
 		}
 	}
 	return c

@@ -214,9 +214,13 @@ func (m merge) load() result.Load {
 			l.ErrorsByKind[kind] += n
 		}
 		if i == 0 {
-			l.Late, l.Dropped = new(int64), new(int64)
+			l.Delayed, l.Dropped = new(int64), new(int64)
+			l.UnansweredStart, l.UnansweredEnd = new(int64), new(int64)
 		}
-		l.Late, l.Dropped = result.Sum(l.Late, one.Late), result.Sum(l.Dropped, one.Dropped)
+		l.Delayed, l.Dropped = result.Sum(l.Delayed, one.Delayed), result.Sum(l.Dropped, one.Dropped)
+		l.UnansweredStart = result.Sum(l.UnansweredStart, one.UnansweredStart)
+		l.UnansweredEnd = result.Sum(l.UnansweredEnd, one.UnansweredEnd)
+		l.LatenessMS = l.LatenessMS.Worst(one.LatenessMS)
 		acknowledged += h.acknowledged(m.common)
 	}
 	l.AchievedPerS = result.Round(acknowledged / m.common.length().Seconds())
@@ -289,12 +293,9 @@ func higher[T cmp.Ordered](a, b *T) *T {
 }
 
 func (m merge) validity() result.Validity {
-	v := result.Validity{Valid: true, Warnings: []string{}}
+	v := result.Validity{Valid: true}
 	for i, h := range m.hosts {
-		v.Valid = v.Valid && h.Run.Validity.Valid
-		for _, warning := range h.Run.Validity.Warnings {
-			v.Warnings = append(v.Warnings, fmt.Sprintf("host %d: %s", i+1, warning))
-		}
+		v.Include(fmt.Sprintf("host %d", i+1), h.Run.Validity)
 		if share := m.commonShare(h); share < 1-maxUncoveredShare {
 			v.Warnings = append(v.Warnings, fmt.Sprintf("host %d: all hosts were measuring for %s s of its %s s (%s); its latencies are of all its time",
 				i+1, format.Number(m.common.length().Seconds()), format.Number(h.measured.length().Seconds()), format.Percent(share)))

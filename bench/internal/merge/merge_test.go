@@ -77,7 +77,7 @@ func TestMerge_AddsUpWhatTheHostsDid(t *testing.T) {
 	b := hostDir(t, resulttest.Began.Add(time.Second), per(3000, 10), 8000, func(s *result.Summary) {
 		s.Load.Errors, s.Load.ErrorsByKind = 1, map[string]int64{"http 500": 1}
 		s.Resources = result.Resources{LoadCores: resulttest.Ptr(0.7), StoreCores: resulttest.Ptr(0.4), BusiestCore: resulttest.Ptr(0.9)}
-		s.Validity = result.Validity{Warnings: []string{"late"}}
+		s.Validity = result.Validity{Because: []string{"late"}}
 		s.Check.Terminal, s.Check.Lost = resulttest.Ptr[int64](200_000), resulttest.Ptr[int64](2)
 	})
 	s, rec, err := Runs(a, b)
@@ -90,7 +90,7 @@ func TestMerge_AddsUpWhatTheHostsDid(t *testing.T) {
 	require.Equal(t, 128, s.Load.InFlight)
 	require.InDelta(t, 4000, s.Load.AchievedPerS, 1e-6)
 	require.InDelta(t, 9, s.Run.DurationS, 1e-9, "the common time")
-	require.Nil(t, s.Load.Late, "a closed loop")
+	require.Nil(t, s.Load.Delayed, "a closed loop")
 
 	// A quarter of the latencies lies between 2 and 4 ms, the others between 8 and 16.
 	require.InDelta(t, 8+8/3.0, *s.LatencyMS.P50, 0.1)
@@ -102,7 +102,7 @@ func TestMerge_AddsUpWhatTheHostsDid(t *testing.T) {
 	require.EqualValues(t, 200_000, *s.Check.Terminal)
 	require.EqualValues(t, 2, *s.Check.Lost)
 	require.False(t, s.Validity.Valid, "the worse of both")
-	require.Contains(t, s.Validity.Warnings, "host 2: late")
+	require.Equal(t, []string{"host 2: late"}, s.Validity.Because)
 	require.Contains(t, s.Validity.Warnings, "host 1: all hosts were measuring for 9.00 s of its 10.0 s (90.0%); its latencies are of all its time")
 	require.Len(t, s.Timeline, 9)
 	require.InDelta(t, 4000, *s.Timeline[4].SagasPerS, 1e-6)

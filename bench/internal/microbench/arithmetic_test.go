@@ -31,60 +31,53 @@ func TestExcluded_IsTheSignTest(t *testing.T) {
 	}
 }
 
-func TestParts_FixedInputs(t *testing.T) {
+func TestCauses_FixedInputs(t *testing.T) {
 	t.Parallel()
-	parts := ablation{
+	got := ablation{
 		alone: 100, whole: 80, ping: 1, empty: 9, noCommands: 33,
 		without: map[string]float64{"SETNX": 56, "ZADD": 64, "TIME": 79},
-	}.parts(10)
-	want := []Part{
-		{Cause: CauseNetwork, US: 2},
-		{Cause: CauseDispatch, US: 0.1},
-		{Cause: CauseArguments, US: 0.8},
-		{Cause: CauseLua, US: 2.4},
-		{Cause: CauseCommand, Command: "SETNX", US: 2.4},
-		{Cause: CauseCommand, Command: "ZADD", US: 1.6},
-		{Cause: CauseCommand, Command: "TIME", US: 0.1},
-		{Cause: CauseRest, US: 0.6},
-	}
-	require.Len(t, parts, len(want))
-	sum := 0.0
-	for i, p := range parts {
-		require.InDelta(t, want[i].US, p.US, 1e-9, i)
-		require.Equal(t, want[i].Cause+want[i].Command, p.Cause+p.Command)
-		sum += p.US
-	}
-	require.InDelta(t, 10, sum, 1e-9, "the parts are the whole")
+	}.causes()
+	require.Equal(t, costs{
+		{CauseNetwork}: 20, {CauseDispatch}: 1, {CauseArguments}: 8, {CauseLua}: 24, {CauseCommand}: 41, {CauseRest}: 6,
+		{CauseCommand, "SETNX"}: 24, {CauseCommand, "ZADD"}: 16, {CauseCommand, "TIME"}: 1,
+	}, got)
 }
 
 func TestSagaPrice_AddsUpTheCallsOfASaga(t *testing.T) {
 	t.Parallel()
 	b := &bench{}
 	s := base.batch(4)
+	one := func(x float64) Estimate { return Estimate{x, x, x, 1} }
 	for name, perSaga := range map[string]SagaPrice{
-		"save":     {CPUUS: 4, BytesIn: 100, BytesOut: 4},
-		"update":   {CPUUS: 2, BytesIn: 50, BytesOut: 4},
-		"complete": {CPUUS: 3, BytesIn: 60, BytesOut: 4},
+		"save":     {CPUUS: one(4), BytesIn: 100, BytesOut: 4},
+		"update":   {CPUUS: one(2), BytesIn: 50, BytesOut: 4},
+		"complete": {CPUUS: one(3), BytesIn: 60, BytesOut: 4},
 	} {
 		for _, s.Steps = range []int{1, 2, 50} {
 			b.add(&callCase{Key: Key{Case: name, Shape: s}})
 			b.byKey[Key{Case: name, Shape: s}].samples[1] = sample{
-				calls: 2, sagas: 8, cpu: cpu{all: 1000, main: 8 * perSaga.CPUUS}, in: 8 * perSaga.BytesIn, out: 8 * perSaga.BytesOut,
+				calls: 2, sagas: 8, cpu: cpu{all: 1000, main: 8 * perSaga.CPUUS.Median}, in: 8 * perSaga.BytesIn, out: 8 * perSaga.BytesOut,
 			}
 		}
 	}
 	for steps, want := range map[int]SagaPrice{
-		1:  {CPUUS: 7, BytesIn: 160, BytesOut: 8, Calls: 0.5, PerS: 1e6 / 7.},
-		2:  {CPUUS: 9, BytesIn: 210, BytesOut: 12, Calls: 0.75, PerS: 1e6 / 9.},
-		50: {CPUUS: 105, BytesIn: 2610, BytesOut: 204, Calls: 12.75, PerS: 1e6 / 105.},
+		1:  {CPUUS: one(7), BytesIn: 160, BytesOut: 8, Calls: 0.5, PerS: one(1e6 / 7.)},
+		2:  {CPUUS: one(9), BytesIn: 210, BytesOut: 12, Calls: 0.75, PerS: one(1e6 / 9.)},
+		50: {CPUUS: one(105), BytesIn: 2610, BytesOut: 204, Calls: 12.75, PerS: one(1e6 / 105.)},
 	} {
 		s.Steps, want.Pipeline = steps, s.Pipeline
 		price, ok := b.sagaPrice(sagaCalls(s))
 		require.True(t, ok)
 		require.Equal(t, want, price)
 	}
+	s.Steps = 2
+	b.byKey[Key{Case: "save", Shape: s}].samples[2] = sample{calls: 2, cpu: cpu{main: 1e9}}
+	price, ok := b.sagaPrice(sagaCalls(s))
+	require.True(t, ok)
+	require.Equal(t, one(9), price.CPUUS, "a round counts if it measured all calls")
+
 	s.Steps = 3
-	_, ok := b.sagaPrice(sagaCalls(s))
+	_, ok = b.sagaPrice(sagaCalls(s))
 	require.False(t, ok, "not measured")
 }
 

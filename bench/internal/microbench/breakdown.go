@@ -2,10 +2,11 @@ package microbench
 
 import (
 	"cmp"
-	"maps"
+	"fmt"
 	"slices"
 	"strings"
 
+	"sagabench/internal/format"
 	"sagabench/lua"
 )
 
@@ -19,22 +20,24 @@ const (
 	CauseRest      = "rest"      // what the differences do not explain; noise can make it negative
 )
 
-// Part is one cause's part of a price.
+// Part is one cause's part of a price. Each is estimated by itself, so the parts add up to
+// the price only about.
 type Part struct {
-	Cause   string   `json:"cause"`
-	Command string   `json:"command,omitempty"`
-	US      float64  `json:"us"`
-	Calls   float64  `json:"calls,omitempty"`  // of the command
-	OwnUS   *float64 `json:"own_us,omitempty"` // of the command alone, by the server's clock
-	Line    string   `json:"place,omitempty"`  // in the script's file: "save.lua:31"
+	Cause   string    `json:"cause"`
+	Command string    `json:"command,omitempty"`
+	US      Estimate  `json:"us"`
+	Calls   float64   `json:"calls,omitempty"`  // of the command
+	OwnUS   *Estimate `json:"own_us,omitempty"` // of the command alone, by the server's clock
+	Line    string    `json:"place,omitempty"`  // in the script's file: "save.lua:31"
 }
 
 // Breakdown is a price by its causes, in µs per saga.
 type Breakdown struct {
 	Key
-	TotalUS   float64 `json:"total_us"` // one call per round trip
-	Parts     []Part  `json:"parts"`
-	Costliest string  `json:"dearest"` // the line of the costliest command
+	TotalUS    Estimate `json:"total_us"` // one call per round trip
+	Parts      []Part   `json:"parts"`
+	CommandsUS Estimate `json:"commands_us"` // of all commands
+	Costliest  string   `json:"dearest"`     // the line of the costliest command, or why it is not known
 }
 
 // ablation is the CPU of one call in each variant, in µs.
@@ -47,27 +50,21 @@ type ablation struct {
 	without    map[string]float64 // the script without one command
 }
 
-// parts returns the parts per saga. Commands are ordered by price, the costliest
-// first.
-func (a ablation) parts(sagas int) []Part {
-	var commands []Part
-	rest := a.whole - a.noCommands
-	for _, command := range slices.Sorted(maps.Keys(a.without)) {
-		price := a.whole - a.without[command]
-		rest -= price
-		commands = append(commands, Part{Cause: CauseCommand, Command: command, US: price})
+// costs are prices by cause, and of commands by cause and command.
+type costs map[[2]string]float64
+
+// causes returns the price of a call by its causes.
+func (a ablation) causes() costs {
+	all := costs{
+		{CauseNetwork}: a.alone - a.whole, {CauseDispatch}: a.ping,
+		{CauseArguments}: a.empty - a.ping, {CauseLua}: a.noCommands - a.empty,
 	}
-	slices.SortStableFunc(commands, func(x, y Part) int { return cmp.Compare(y.US, x.US) })
-	parts := append([]Part{
-		{Cause: CauseNetwork, US: a.alone - a.whole},
-		{Cause: CauseDispatch, US: a.ping},
-		{Cause: CauseArguments, US: a.empty - a.ping},
-		{Cause: CauseLua, US: a.noCommands - a.empty},
-	}, append(commands, Part{Cause: CauseRest, US: rest})...)
-	for i := range parts {
-		parts[i].US /= float64(sagas)
+	for command, us := range a.without {
+		all[[2]string{CauseCommand, command}] = a.whole - us
+		all[[2]string{CauseCommand}] += a.whole - us
 	}
-	return parts
+	all[[2]string{CauseRest}] = a.whole - a.noCommands - all[[2]string{CauseCommand}]
+	return all
 }
 
 // breakdowns returns one for every script with all variants measured.
@@ -84,47 +81,102 @@ func (b *bench) breakdowns() []Breakdown {
 }
 
 func (b *bench) breakdown(script lua.Script, s Shape) (Breakdown, bool) {
-	key := Key{Case: script.Name, Shape: s}
-	reference := b.byKey[key]
+	reference := b.byKey[Key{Case: script.Name, Shape: s}]
+	rounds := b.ablations(script, s)
+	if len(rounds) == 0 {
+		return Breakdown{}, false
+	}
+	perSaga := func(of func(ablation) float64) Estimate {
+		var values []float64
+		for _, a := range rounds {
+			values = append(values, of(a)/float64(s.Sagas))
+		}
+		return *estimate(values, usual)
+	}
+	part := func(cause, command string) Part {
+		return Part{Cause: cause, Command: command, US: perSaga(func(a ablation) float64 { return a.causes()[[2]string{cause, command}] })}
+	}
+	var commands []Part
+	for command := range rounds[0].without {
+		p := part(CauseCommand, command)
+		inside := reference.inside()[strings.ToLower(command)]
+		own := reference.estimate(func(one sample) float64 { return one.inside[strings.ToLower(command)].US / one.sagas })
+		p.Line, p.OwnUS, p.Calls = lineOf(script, command), &own, inside.Calls/float64(s.Sagas)
+		commands = append(commands, p)
+	}
+	slices.SortFunc(commands, func(x, y Part) int {
+		return cmp.Or(cmp.Compare(y.US.Median, x.US.Median), cmp.Compare(x.Command, y.Command))
+	})
+	return Breakdown{
+		Key: reference.Key, TotalUS: perSaga(func(a ablation) float64 { return a.alone }),
+		Parts: slices.Concat([]Part{part(CauseNetwork, ""), part(CauseDispatch, ""), part(CauseArguments, ""), part(CauseLua, "")},
+			commands, []Part{part(CauseRest, "")}),
+		CommandsUS: part(CauseCommand, "").US,
+		Costliest:  costliest(commands),
+	}, true
+}
+
+// ablations returns one for each round that measured all variants of the script. A busy
+// machine slows everything down for a while. So cases are compared within a round, and
+// their ratios are applied to the median price of the whole script.
+func (b *bench) ablations(script lua.Script, s Shape) []ablation {
+	reference := b.byKey[Key{Case: script.Name, Shape: s}]
 	if !reference.measured() {
-		return Breakdown{}, false
+		return nil
 	}
-	// A busy machine slows everything down for a while. So cases are compared within a
-	// round, and the median of the ratios is applied to the price of the whole script.
 	perCall := reference.estimate(sample.cpuPerCall).Median
-	price := func(key Key) float64 {
-		ratio := estimate(slices.Collect(maps.Values(b.byKey[key].ratios(reference))), usual)
-		if ratio == nil {
-			return 0
-		}
-		return ratio.Median * perCall
-	}
-	variant := func(name string) Key { return Key{Case: script.Name, Variant: name, Shape: s} }
-	a := ablation{
-		alone: price(Key{Case: script.Name, Shape: s.with(s.Sagas, 1)}), whole: perCall,
-		ping:  price(Key{Case: ping, Shape: pingShape(s.Pipeline)}),
-		empty: price(variant(empty)), noCommands: price(variant(noCommands)), without: map[string]float64{},
-	}
-	if a.alone*a.ping*a.empty*a.noCommands == 0 {
-		return Breakdown{}, false
-	}
+	ratios := func(key Key) map[int]float64 { return b.byKey[key].ratios(reference) }
+	variant := func(name string) map[int]float64 { return ratios(Key{Case: script.Name, Variant: name, Shape: s}) }
+	leftOut := map[string]map[int]float64{}
 	for command := range reference.inside() {
-		if us := price(variant(without + strings.ToUpper(command))); us > 0 {
-			a.without[strings.ToUpper(command)] = us
+		command = strings.ToUpper(command)
+		if all := variant(without + command); len(all) > 0 {
+			leftOut[command] = all
 		}
 	}
-	all := Breakdown{Key: key, TotalUS: a.alone / float64(s.Sagas), Parts: a.parts(s.Sagas)}
-	for i := range all.Parts {
-		p := &all.Parts[i]
-		if p.Cause != CauseCommand {
-			continue
+	alone, pings := ratios(Key{Case: script.Name, Shape: s.with(s.Sagas, 1)}), ratios(Key{Case: ping, Shape: pingShape(s.Pipeline)})
+	empties, bare := variant(empty), variant(noCommands)
+
+	var all []ablation
+	for round := range reference.samples {
+		complete := true
+		us := func(ratios map[int]float64) float64 {
+			ratio, measured := ratios[round]
+			complete = complete && measured
+			return ratio * perCall
 		}
-		perCall := reference.inside()[strings.ToLower(p.Command)]
-		own := perCall.US / float64(s.Sagas)
-		p.Line, p.OwnUS, p.Calls = lineOf(script, p.Command), &own, perCall.Calls/float64(s.Sagas)
-		if all.Costliest == "" { // commands are in order
-			all.Costliest = p.Line + " " + p.Command
+		a := ablation{alone: us(alone), whole: perCall, ping: us(pings), empty: us(empties), noCommands: us(bare), without: map[string]float64{}}
+		for command, ratios := range leftOut {
+			a.without[command] = us(ratios)
+		}
+		if complete {
+			all = append(all, a)
 		}
 	}
-	return all, true
+	return all
+}
+
+// costliest returns the line of the costliest command. A command is that if its whole
+// interval is above 0 and above the intervals of the others. commands are ordered by price.
+func costliest(commands []Part) string {
+	if len(commands) == 0 {
+		return ""
+	}
+	first := commands[0]
+	switch {
+	case !first.US.known():
+		return fmt.Sprintf("cannot tell: %s, an interval needs %d", format.Plural(first.US.N, "round"), minRounds)
+	case first.US.Low <= 0:
+		return "cannot tell: no command's price is above 0 for certain"
+	}
+	var names []string
+	for _, p := range commands {
+		if p.US.High >= first.US.Low {
+			names = append(names, p.Line+" "+p.Command)
+		}
+	}
+	if len(names) > 1 {
+		return "cannot tell which: " + strings.Join(names, ", ")
+	}
+	return names[0]
 }

@@ -1,6 +1,8 @@
 package microbench
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 
 	"sagabench/lua"
@@ -8,12 +10,12 @@ import (
 
 // SagaPrice is what a saga costs that succeeds.
 type SagaPrice struct {
-	Pipeline int     `json:"pipeline"`
-	CPUUS    float64 `json:"cpu_us"`      // of the main thread
-	PerS     float64 `json:"sagas_per_s"` // that one core can carry
-	Calls    float64 `json:"calls"`       // of scripts
-	BytesIn  float64 `json:"bytes_in"`
-	BytesOut float64 `json:"bytes_out"`
+	Pipeline int      `json:"pipeline"`
+	CPUUS    Estimate `json:"cpu_us"`      // of the main thread
+	PerS     Estimate `json:"sagas_per_s"` // that one core can carry
+	Calls    float64  `json:"calls"`       // of scripts
+	BytesIn  float64  `json:"bytes_in"`
+	BytesOut float64  `json:"bytes_out"`
 }
 
 // Ceiling is how many sagas a second one core of Redis can carry if it does nothing
@@ -29,13 +31,31 @@ type Baseline struct {
 	SagaPrice
 	// Ratios are its CPU divided by that of our scripts at the same pipeline, by the
 	// sagas per call of ours.
-	Ratios map[string]float64 `json:"ratio_to_ours"`
+	Ratios map[string]Estimate `json:"ratio_to_ours"`
 }
 
 // callCount is how often a saga makes a kind of call.
 type callCount struct {
 	key   Key
 	times int
+}
+
+// coreUS returns the CPU of the main thread for all calls of a saga, in µs, by round, of the
+// rounds that measured all of them.
+func (b *bench) coreUS(calls []callCount) map[int]float64 {
+	all := map[int]float64{}
+	for round := range b.byKey[calls[0].key].samples {
+		sum, complete := 0.0, true
+		for _, call := range calls {
+			s, measured := b.byKey[call.key].samples[round]
+			complete = complete && measured
+			sum += float64(call.times) / float64(call.key.Sagas) * s.corePerCall()
+		}
+		if complete {
+			all[round] = sum
+		}
+	}
+	return all
 }
 
 // sagaPrice adds up the calls of a saga. ok is false if one of them was not measured.
@@ -48,12 +68,16 @@ func (b *bench) sagaPrice(calls []callCount) (p SagaPrice, ok bool) {
 		n := float64(call.times) / float64(call.key.Sagas)
 		p.Pipeline = call.key.Pipeline
 		p.Calls += n
-		p.CPUUS += n * c.median(sample.corePerCall)
 		p.BytesIn += n * c.median(sample.inPerCall)
 		p.BytesOut += n * c.median(sample.outPerCall)
 	}
-	if p.CPUUS > 0 {
-		p.PerS = usPerS / p.CPUUS
+	cpu := estimate(slices.Collect(maps.Values(b.coreUS(calls))), usual)
+	if cpu == nil {
+		return p, false
+	}
+	p.CPUUS = *cpu
+	if cpu.Low > 0 {
+		p.PerS = Estimate{Median: usPerS / cpu.Median, Low: usPerS / cpu.High, High: usPerS / cpu.Low, N: cpu.N}
 	}
 	return p, true
 }
@@ -95,10 +119,19 @@ func (b *bench) baselines(ceilings []Ceiling) []Baseline {
 		if !ok {
 			continue
 		}
-		one := Baseline{SagaPrice: price, Ratios: map[string]float64{}}
+		one := Baseline{SagaPrice: price, Ratios: map[string]Estimate{}}
+		theirs := b.coreUS(baselineCalls(pipeline))
 		for _, c := range ceilings {
 			if c.Steps == baselineSteps && c.Pipeline == pipeline {
-				one.Ratios[strconv.Itoa(c.Sagas)] = price.CPUUS / c.CPUUS
+				var ratios []float64
+				for round, us := range b.coreUS(sagaCalls(base.with(c.Sagas, pipeline))) {
+					if old, measured := theirs[round]; measured && us > 0 {
+						ratios = append(ratios, old/us)
+					}
+				}
+				if ratio := estimate(ratios, usual); ratio != nil {
+					one.Ratios[strconv.Itoa(c.Sagas)] = *ratio
+				}
 			}
 		}
 		all = append(all, one)

@@ -1,10 +1,12 @@
 package microbench
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
 	"sagabench/bench/internal/stats"
+	"sagabench/internal/format"
 )
 
 // Estimate is a median over rounds with a confidence interval.
@@ -48,6 +50,29 @@ func excluded(n int, confidence float64) int {
 			return k
 		}
 	}
+}
+
+// known reports whether there were enough rounds for the interval.
+func (e Estimate) known() bool { return e.N >= minRounds }
+
+// cells returns the median and the ends of the interval, without the ends if there were too
+// few rounds for them.
+func (e Estimate) cells() []string {
+	switch {
+	case e.N == 0:
+		return []string{format.Unknown, format.Unknown, format.Unknown}
+	case !e.known():
+		return []string{format.Number(e.Median), format.Unknown, format.Unknown}
+	}
+	return []string{format.Number(e.Median), format.Number(e.Low), format.Number(e.High)}
+}
+
+// String returns the median with its interval.
+func (e Estimate) String() string {
+	if !e.known() {
+		return fmt.Sprintf("%s (%s: too few for an interval)", format.Number(e.Median), format.Plural(e.N, "round"))
+	}
+	return fmt.Sprintf("%s (%s to %s)", format.Number(e.Median), format.Number(e.Low), format.Number(e.High))
 }
 
 // Spread returns the width of the interval as a share of the median.

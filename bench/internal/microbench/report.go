@@ -14,14 +14,11 @@ import (
 // Document lays the summary out. dir is the result directory.
 func (s Summary) Document(dir string) document.Document {
 	servers := s.Lua.Servers
-	d := document.Document{Title: "The price of each script", Headline: headline(servers[0]), Command: s.Run.Command}
-	if !s.Validity.Valid {
-		d.Verdict = "NOT VALID: the warnings below say why; do not quote these numbers"
-	}
+	d := document.Document{Title: "The price of each script", Verdict: s.Validity.Verdict(), Headline: headline(servers[0]), Command: s.Run.Command}
 	for _, another := range servers[1:] {
 		d.Lead = append(d.Lead, headline(another))
 	}
-	lists := []document.Part{{Title: "Warnings", List: s.Validity.Warnings}}
+	lists := []document.Part{{Title: "Warnings", List: s.Validity.Warnings}, {Title: "Notes", List: s.Validity.Notes, Detail: true}}
 	for _, one := range servers {
 		for i, p := range one.parts() {
 			p.Detail = i > 0
@@ -63,9 +60,9 @@ func headline(r Result) string {
 	if c == nil {
 		return "The scripts on " + r.Label()
 	}
-	line := fmt.Sprintf("One core of %s can carry %s sagas/s: %s µs for one of %d steps, 16 per call", r.Label(), format.Number(c.PerS), format.Number(c.CPUUS), c.Steps)
+	line := fmt.Sprintf("One core of %s can carry %s sagas/s: %s µs for one of %d steps, 16 per call", r.Label(), c.PerS, format.Number(c.CPUUS.Median), c.Steps)
 	if old := r.baseline(1); old != nil {
-		line += fmt.Sprintf("; the baseline, one call per round trip, takes %s", format.Number(old.CPUUS))
+		line += fmt.Sprintf("; the baseline, one call per round trip, takes %s", old.CPUUS)
 	}
 	return line
 }
@@ -115,33 +112,37 @@ func (r Result) priceTable() document.Part {
 	p := table("CPU of Redis, µs per saga", note)
 	shapes := batchShapes()
 	r.addScripts(p, shapes)
-	var sums, rates []string
+	var sums, rates, from, to []string
 	for _, s := range shapes {
 		p.Table.Columns = append(p.Table.Columns, fmt.Sprintf("%d/%d", s.Sagas, s.Pipeline))
-		sum, rate := format.Unknown, format.Unknown
+		var price SagaPrice
 		if c := r.ceiling(s); c != nil {
-			sum, rate = format.Number(c.CPUUS), format.Number(c.PerS)
+			price = c.SagaPrice
 		}
-		sums, rates = append(sums, sum), append(rates, rate)
+		rate := price.PerS.cells()
+		sums, rates, from, to = append(sums, price.CPUUS.cells()[0]), append(rates, rate[0]), append(from, rate[1]), append(to, rate[2])
 	}
 	addRow(p, "saga of 2 steps", sums...)
 	addRow(p, "sagas/s of a core", rates...)
+	addRow(p, "  from", from...)
+	addRow(p, "  to", to...)
 	return p
 }
 
 func (r Result) baselineTable() document.Part {
 	p := table("Baseline and ours: one saga of 2 steps",
 		"The baseline keeps JSON records under three keys and an index, and sends the text of its four scripts.",
-		"CPU µs", "times ours", "sagas/s of a core", "calls", "bytes in", "bytes out")
-	add := func(name string, price SagaPrice, ratio string) {
-		addRow(p, name, format.Number(price.CPUUS), ratio, format.Number(price.PerS),
-			format.Number(price.Calls), format.Number(price.BytesIn), format.Number(price.BytesOut))
+		"CPU µs", "from", "to", "times ours", "from", "to", "sagas/s of a core", "calls", "bytes in", "bytes out")
+	add := func(name string, price SagaPrice, ratio Estimate) {
+		addRow(p, name, slices.Concat(price.CPUUS.cells(), ratio.cells(), []string{
+			format.Number(price.PerS.Median), format.Number(price.Calls), format.Number(price.BytesIn), format.Number(price.BytesOut),
+		})...)
 	}
 	for _, c := range r.Baselines {
-		add(fmt.Sprintf("baseline, %d per round trip", c.Pipeline), c.SagaPrice, format.Unknown)
+		add(fmt.Sprintf("baseline, %d per round trip", c.Pipeline), c.SagaPrice, Estimate{})
 		for _, sagas := range batches {
 			if our := r.ceiling(base.with(sagas, c.Pipeline)); our != nil {
-				add(fmt.Sprintf("  ours, %d per call", sagas), our.SagaPrice, format.Number(c.Ratios[strconv.Itoa(sagas)]))
+				add(fmt.Sprintf("  ours, %d per call", sagas), our.SagaPrice, c.Ratios[strconv.Itoa(sagas)])
 			}
 		}
 	}
@@ -150,27 +151,39 @@ func (r Result) baselineTable() document.Part {
 
 var causes = []string{CauseNetwork, CauseDispatch, CauseArguments, CauseLua, CauseCommand, CauseRest}
 
-// byCause adds up the parts of each of the causes.
-func (b Breakdown) byCause() []float64 {
-	sums := make([]float64, len(causes))
+// byCause returns the price of each of the causes.
+func (b Breakdown) byCause() []Estimate {
+	prices := make([]Estimate, len(causes))
 	for _, p := range b.Parts {
-		sums[slices.Index(causes, p.Cause)] += p.US
+		prices[slices.Index(causes, p.Cause)] = p.US
 	}
-	return sums
+	prices[slices.Index(causes, CauseCommand)] = b.CommandsUS
+	return prices
+}
+
+// known returns the breakdowns with enough rounds for intervals. Without one, a difference
+// of two cases may be noise.
+func (r Result) known() []Breakdown {
+	return slices.DeleteFunc(slices.Clone(r.Breakdowns), func(b Breakdown) bool { return !b.TotalUS.known() })
 }
 
 func (r Result) breakdownTable() document.Part {
 	p := table("Breakdown by cause, µs per saga",
-		"Measured by leaving parts out; one call per round trip. Rest is what the differences do not explain: for example, the first command on a key loads it into the CPU's cache.",
+		"Measured by leaving parts out; one call per round trip. From and to are the 95% interval: a cause whose interval contains 0 was not shown to cost anything. Each is a median over rounds, so a line need not add up. Rest is what the differences do not explain: for example, the first command on a key loads it into the CPU's cache.",
 		"total", CauseNetwork, CauseDispatch, CauseArguments, CauseLua, "commands", CauseRest, "costliest line")
-	for _, b := range r.Breakdowns {
-		cells := []string{format.Number(b.TotalUS)}
-		for _, us := range b.byCause() {
-			cells = append(cells, format.Number(us))
+	known := r.known()
+	for _, b := range known {
+		var rows [3][]string // the price, and the ends of its interval
+		for _, us := range append([]Estimate{b.TotalUS}, b.byCause()...) {
+			for i, cell := range us.cells() {
+				rows[i] = append(rows[i], cell)
+			}
 		}
-		addRow(p, fmt.Sprintf("%s, %d per call", b.Case, b.Sagas), append(cells, b.Costliest)...)
+		addRow(p, fmt.Sprintf("%s, %d per call", b.Case, b.Sagas), append(rows[0], b.Costliest)...)
+		addRow(p, "  from", append(rows[1], "")...)
+		addRow(p, "  to", append(rows[2], "")...)
 	}
-	if len(r.Breakdowns) > 0 { // bars of different batches differ too much in length for one chart
+	if len(known) > 0 { // bars of different batches differ too much in length for one chart
 		chart := r.breakdownChart(detailedBatches[0])
 		p.Chart, p.More = &chart, []document.Chart{r.breakdownChart(detailedBatches[1])}
 	}
@@ -180,20 +193,23 @@ func (r Result) breakdownTable() document.Part {
 // breakdownChart has a bar for each script with a layer for each cause.
 func (r Result) breakdownChart(sagas int) document.Chart {
 	c := document.Chart{
-		Summary: fmt.Sprintf("µs of Redis per saga by cause, %s per call.", format.Plural(sagas, "saga")),
+		Summary: fmt.Sprintf("µs of Redis per saga by cause, %s per call. A cause whose interval contains 0 has no bar.", format.Plural(sagas, "saga")),
 		X:       document.Axis{Label: "µs per saga"},
 	}
 	for _, cause := range causes {
 		c.Series = append(c.Series, document.Series{Name: cause})
 	}
-	for _, b := range r.Breakdowns {
+	for _, b := range r.known() {
 		if b.Sagas != sagas {
 			continue
 		}
 		c.Bars = append(c.Bars, b.Case)
 		for i, us := range b.byCause() {
-			// Noise can make a cause negative, which no bar can show.
-			c.Series[i].Points = append(c.Series[i].Points, document.Point{Y: max(0, us)})
+			point := document.Point{} // no length, unless it was shown to cost something
+			if us.Low > 0 {
+				point.Y = us.Median
+			}
+			c.Series[i].Points = append(c.Series[i].Points, point)
 		}
 	}
 	return c
@@ -202,11 +218,11 @@ func (r Result) breakdownChart(sagas int) document.Chart {
 func (r Result) commandTable() document.Part {
 	p := table("Commands in the scripts, per saga, 16 sagas per call",
 		"Price: what the script costs less without the command. Alone: the command by the server's own clock, without passing its arguments and reply.",
-		"price µs", "alone µs", "calls", "line")
-	for _, b := range r.Breakdowns {
+		"price µs", "from", "to", "alone µs", "from", "to", "calls", "line")
+	for _, b := range r.known() {
 		for _, part := range b.Parts {
 			if b.Sagas == 16 && part.Cause == CauseCommand {
-				addRow(p, b.Case+" "+part.Command, format.Number(part.US), format.Number(*part.OwnUS), format.Number(part.Calls), part.Line)
+				addRow(p, b.Case+" "+part.Command, slices.Concat(part.US.cells(), part.OwnUS.cells(), []string{format.Number(part.Calls), part.Line})...)
 			}
 		}
 	}

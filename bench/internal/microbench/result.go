@@ -35,21 +35,19 @@ func summarize(ctx context.Context, cfg Config, started time.Time, servers []Res
 			Scenario: result.Scenario{Steps: base.Steps},
 			Topology: "caller and Redis on two machines", SharedHost: first.sharedHost, Commit: environment.Commit(ctx),
 		},
-		Validity:    result.Validity{Valid: incomplete == nil, Warnings: []string{}},
+		Validity:    result.Validity{Valid: incomplete == nil},
 		Environment: environment.Describe(ctx),
 	}}
-	warnings := &s.Validity.Warnings
+	v := &s.Validity
 	if incomplete != nil {
-		*warnings = append(*warnings, "incomplete: "+incomplete.Error())
+		v.Because = append(v.Because, "it is incomplete: "+incomplete.Error())
 	}
 	if first.sharedHost {
 		s.Run.Topology = "caller and Redis on one machine"
-		*warnings = append(*warnings, "shared host: the caller and Redis share a machine; its speed limits the calls per second, but hardly the CPU per call")
+		v.Notes = append(v.Notes, "shared host: the caller and Redis share a machine; its speed limits the calls per second, but hardly the CPU per call")
 	}
 	for _, one := range servers {
-		for _, warning := range one.Warnings {
-			*warnings = append(*warnings, one.Label()+": "+warning)
-		}
+		v.Include(one.Label(), result.Validity{Valid: true, Warnings: one.Warnings})
 	}
 	return s
 }
@@ -147,7 +145,7 @@ func (r Result) warnings() []string {
 	const wideSpread = 0.10 // of the interval of the typical price
 	all := []string{}
 	if n := r.Method.Rounds; n > 0 && n < minRounds {
-		all = append(all, fmt.Sprintf("few rounds: %d; an interval needs %d", n, minRounds))
+		all = append(all, fmt.Sprintf("few rounds: %d; an interval, and so a breakdown by cause, needs %d", n, minRounds))
 	}
 	if spread := r.spread(); spread > wideSpread {
 		all = append(all, fmt.Sprintf("noise: the interval of the typical price is %.0f%% wide, which means that the machine was busy", 100*spread))

@@ -7,41 +7,41 @@ import (
 
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/stats"
-	"sagabench/internal/format"
 )
 
 // evidence is what all results together have measured.
 type evidence struct {
-	ids      []string
-	store    result.Store
-	scenario result.Scenario
-	hosts    int   // of the app, which carried the rates together
-	cores    int   // of the measured machine
-	memory   int64 // of the same, in bytes; 0: not known
-	shared   bool  // load, app and store took CPU from each other
-	searched []result.SLO
-	rates    []rate // rising
+	ids       []string
+	store     result.Store
+	disk      *result.StoreDisk // nil: unknown
+	scenario  result.Scenario
+	hosts     int     // of the app, which carried the rates together
+	cores     int     // of the load generator's machine
+	memory    int64   // of the same, in bytes; 0: not known
+	shared    bool    // load, app and store took CPU from each other
+	retention []int64 // of the measured apps, in seconds; those that are known
+	sources   []source
 }
 
-// rate is the measurements at one offered rate.
-type rate struct {
-	rate float64 // achieved, the mean
-	runs []result.Step
+// source is a search, or all runs together: they are the steps of one.
+type source struct {
+	search *result.Capacity // nil: runs
+	tried  []result.Step    // open loop and valid
 }
 
-// sameRate is how far offered rates may be apart and count as repeats of one.
+// sameRate is how far offered rates may be apart and count as one.
 const sameRate = 1.01
 
-// gather takes the open-loop measurements that are valid and that the system could
-// follow, of results that differ by their number of app hosts at most.
+// gather takes the valid open-loop measurements of results that differ by their number of
+// app hosts at most.
 func gather(results []result.Result) (evidence, error) {
 	var e evidence
-	var runs []result.Step
+	var runs source
 	for i, r := range results {
 		s := r.Envelope()
 		run, environment := s.Run, s.Environment
 		if len(e.ids) == 0 {
-			e.store, e.scenario, e.shared = run.Store, run.Scenario, run.SharedHost
+			e.store, e.disk, e.scenario, e.shared = run.Store, environment.StoreDisk, run.Scenario, run.SharedHost
 			e.hosts, e.cores, e.memory = appHosts(run), environment.Cores, environment.Memory
 		}
 		if twice := slices.ContainsFunc(results[:i], func(o result.Result) bool {
@@ -51,160 +51,109 @@ func gather(results []result.Result) (evidence, error) {
 			return evidence{}, fmt.Errorf("%w: result %s is there twice", ErrNoPlan, run.ID)
 		}
 		if run.Store.Driver != e.store.Driver || run.Store.Durability != e.store.Durability ||
-			run.Scenario != e.scenario || environment.Cores != e.cores || run.SharedHost != e.shared {
+			run.Scenario != e.scenario || run.SharedHost != e.shared || e.shared && environment.Cores != e.cores {
 			return evidence{}, fmt.Errorf("%w: results %s and %s have different stores, durability, sagas or machines", ErrNoPlan, e.ids[0], run.ID)
 		}
-		if r.Capacity != nil {
-			e.searched = append(e.searched, r.Capacity.Capacity.SLO)
+		if kept := run.Store.RetentionS; kept != nil {
+			e.retention = append(e.retention, int64(*kept))
 		}
 		e.ids = append(e.ids, run.ID)
-		runs = append(runs, r.Steps()...)
-	}
-	runs = slices.DeleteFunc(runs, func(m result.Step) bool {
-		return !m.Validity.Valid || m.Load.OfferedPerS == nil || m.Load.AchievedPerS <= 0 || m.Load.Overloaded()
-	})
-	if len(runs) == 0 {
-		return evidence{}, fmt.Errorf("%w: nothing was measured in an open loop that the store could follow; bench capacity does", ErrNoPlan)
-	}
-	slices.SortStableFunc(runs, func(a, b result.Step) int {
-		return cmp.Compare(*a.Load.OfferedPerS, *b.Load.OfferedPerS)
-	})
-	for len(runs) > 0 {
-		n := slices.IndexFunc(runs, func(m result.Step) bool {
-			return *m.Load.OfferedPerS > sameRate**runs[0].Load.OfferedPerS
-		})
-		if n < 0 {
-			n = len(runs)
+		tried := slices.Clone(r.Steps())
+		if r.Capacity != nil && r.Capacity.Capacity.Validation != nil {
+			tried = append(tried, *r.Capacity.Capacity.Validation)
 		}
-		e.rates = append(e.rates, rate{mean(runs[:n], func(m result.Step) *float64 { return &m.Load.AchievedPerS }), runs[:n]})
-		runs = runs[n:]
+		tried = slices.DeleteFunc(tried, func(m result.Step) bool {
+			return !m.Validity.Valid || m.Load.OfferedPerS == nil || m.Load.AchievedPerS <= 0 || m.Load.Changes()
+		})
+		if r.Capacity == nil {
+			runs.tried = append(runs.tried, tried...)
+		} else if len(tried) > 0 {
+			e.sources = append(e.sources, source{&r.Capacity.Capacity, tried})
+		}
+	}
+	if len(runs.tried) > 0 {
+		e.sources = append(e.sources, runs)
+	}
+	if !slices.ContainsFunc(e.sources, func(s source) bool { return slices.ContainsFunc(s.tried, followed) }) {
+		why := "nothing was measured in an open loop that the store could follow; bench capacity does"
+		for _, r := range results {
+			if r.Capacity != nil {
+				why = cmp.Or(r.Capacity.Capacity.CannotTell, why)
+			}
+		}
+		return evidence{}, fmt.Errorf("%w: %s", ErrNoPlan, why)
 	}
 	return e, nil
 }
 
+// followed reports whether the costs of a measurement count: an overloaded system does
+// other work than one that follows.
+func followed(m result.Step) bool { return !m.Load.Overloaded() }
+
 // appHosts are those of a run; where they are not known it is one of bench run.
 func appHosts(r result.Run) int { return max(1, r.AppHosts) }
 
-// mean of what was measured; NaN if nothing was.
-func mean(runs []result.Step, of func(result.Step) *float64) float64 {
-	return stats.Mean(known(runs, of))
-}
-
-func known(runs []result.Step, of func(result.Step) *float64) []float64 {
+// mean of what was measured, nil if nothing was.
+func mean(steps []result.Step, of measure) *float64 {
 	var xs []float64
-	for _, m := range runs {
+	for _, m := range steps {
 		if x := of(m); x != nil {
 			xs = append(xs, *x)
 		}
 	}
-	return xs
+	if len(xs) == 0 {
+		return nil
+	}
+	x := stats.Mean(xs)
+	return &x
 }
 
-// serviceRate is the highest rate that kept a service level, and what is known from it.
-type serviceRate struct {
-	met      rate
-	violated *rate    // the next one, which did not
-	usable   *float64 // how busy the busiest processor was, a share
-	why      string   // what usable is of
-}
-
-// highestRate finds the highest rate that kept the service level, as all lower ones did, in
-// most of its repeats.
-func (e evidence) highestRate(slo result.SLO) (serviceRate, error) {
-	for _, goal := range slo.Latencies {
-		if !result.HasPercentile(goal.Percentile) {
-			return serviceRate{}, fmt.Errorf("%w: p%v is not measured; p50, p90, p95, p99, p99.9 and p99.99 are", ErrNoPlan, goal.Percentile)
-		}
-	}
-	var found serviceRate
-	for i, r := range e.rates {
-		if !r.meets(slo) {
-			found.violated = &e.rates[i]
-			break
-		}
-		found.met = r
-	}
-	if len(found.met.runs) == 0 {
-		return serviceRate{}, fmt.Errorf("%w: no measured rate kept the service level, not even the lowest, %s/s",
-			ErrNoPlan, format.Number(e.rates[0].rate))
-	}
-	found.usable, found.why = e.usable(found.met)
-	return found, nil
-}
-
-func (r rate) meets(slo result.SLO) bool {
-	kept := 0
-	for _, m := range r.runs {
-		if met, _ := slo.Judge(m.Measurement); met != nil && *met {
-			kept++
-		}
-	}
-	return 2*kept > len(r.runs)
-}
-
-// usable is how busy the busiest processor was at a rate: the machine that all shared,
-// or the core that runs a store's commands. What others did on the machine is left out,
-// as it is of the costs.
-func (e evidence) usable(r rate) (share *float64, why string) {
-	take := func(x float64, what string) {
-		if x > 0 && (share == nil || x > *share) {
-			share, why = &x, what
-		}
-	}
-	if e.shared {
-		take(min(1, mean(r.runs, e.busy)), "the machine")
-	}
-	if e.oneCore() {
-		take(min(1, mean(r.runs, func(m result.Step) *float64 { return m.Resources.StoreCores })), "the store's core")
-	}
-	return share, why
-}
-
-// busy is the share of the shared machine that load, app and store kept busy; all of
-// its use, where theirs was not measured.
+// busy is the share of the shared machine that load, app and store kept busy; all of its
+// use, where theirs was not measured. It is nil on machines of their own.
 func (e evidence) busy(m result.Step) *float64 {
-	own, known := e.own(m)
-	if host := m.Resources.HostBusy; !known || host == nil || *host < own {
-		return host
+	r := m.Resources
+	if !e.shared {
+		return nil
 	}
+	if r.LoadCores == nil || r.AppCores == nil || r.StoreCores == nil && !e.store.Embedded() || r.HostBusy == nil {
+		return r.HostBusy
+	}
+	own := *r.LoadCores + *r.AppCores
+	if r.StoreCores != nil {
+		own += *r.StoreCores
+	}
+	own = min(own/float64(max(1, e.cores)), *r.HostBusy)
 	return &own
 }
 
-// own is what load, app and store used of the shared machine, as a share.
-func (e evidence) own(m result.Step) (share float64, known bool) {
-	r := m.Resources
-	if r.LoadCores == nil || r.AppCores == nil || r.StoreCores == nil && !e.store.Embedded() || e.cores < 1 {
-		return 0, false
-	}
-	cores := *r.LoadCores + *r.AppCores
-	if r.StoreCores != nil {
-		cores += *r.StoreCores
-	}
-	return cores / float64(e.cores), true
-}
-
-// others is how much of the shared machine somebody else kept busy at a rate, as a
-// share; 0 where that was not measured.
-func (e evidence) others(r rate) float64 {
-	return max(0, mean(r.runs, func(m result.Step) *float64 {
-		x := 0.0
-		if own, known := e.own(m); known && m.Resources.HostBusy != nil {
-			x = *m.Resources.HostBusy - own
-		}
-		return &x
-	}))
-}
-
 // oneCore reports whether the store runs its commands on one core.
-func (e evidence) oneCore() bool {
-	return e.rates[0].runs[0].Resources.StoreOneCore
+func (e evidence) oneCore() bool { return e.sources[0].tried[0].Resources.StoreOneCore }
+
+// names lists the results, in words.
+func (e evidence) names() string {
+	names := e.ids[0]
+	if len(e.ids) > 1 {
+		names += fmt.Sprintf(" and %d more", len(e.ids)-1)
+	}
+	if e.hosts > 1 {
+		names += fmt.Sprintf(", %d app hosts", e.hosts)
+	}
+	return names
 }
 
-func (e evidence) lowest() float64  { return e.rates[0].rate }
-func (e evidence) highest() float64 { return e.rates[len(e.rates)-1].rate }
+// intended is the rate that was to be offered: random arrivals offer a little more or less.
+func intended(m result.Step) float64 { return cmp.Or(m.RatePerS, *m.Load.OfferedPerS) }
 
-// beyond reports whether a rate lies outside of the measured ones, by more than
-// repeats of a rate differ.
-func (e evidence) beyond(perS float64) bool {
-	return perS > sameRate*e.highest() || perS*sameRate < e.lowest()
+// byRate groups measurements of one intended rate, the lowest rate first.
+func byRate(steps []result.Step) (groups [][]result.Step) {
+	steps = slices.SortedStableFunc(slices.Values(steps), func(a, b result.Step) int {
+		return cmp.Compare(intended(a), intended(b))
+	})
+	for i, m := range steps {
+		if i == 0 || intended(m) > sameRate*intended(groups[len(groups)-1][0]) {
+			groups = append(groups, nil)
+		}
+		groups[len(groups)-1] = append(groups[len(groups)-1], m)
+	}
+	return groups
 }

@@ -2,42 +2,70 @@ package plan
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
+	"time"
 
 	"sagabench/bench/internal/result"
 	"sagabench/internal/format"
 	"sagabench/store"
 )
 
+// because says why the plan is more than was measured, or not to be relied on.
+func (s sizing) because(results []result.Result, lines []Line) []string {
+	list := []string{}
+	for _, r := range results {
+		if e := r.Envelope(); !e.Validity.Valid {
+			list = append(list, fmt.Sprintf("not valid: result %s is not", e.Run.ID))
+		}
+	}
+	if !s.e.store.Embedded() && s.peak > sameRate*s.held.rate && s.impossible() == "" {
+		list = append(list, fmt.Sprintf("extrapolated: the store was measured to hold %s/s, and the peak is %s times that",
+			format.Number(s.held.rate), format.Number(s.peak/s.held.rate)))
+	}
+	var far []string
+	for _, l := range lines {
+		if l.Extrapolated && l.Value != nil && costs[l.What] {
+			far = append(far, l.What)
+		}
+	}
+	if len(far) > 0 {
+		list = append(list, fmt.Sprintf("extrapolated: nothing was measured within %g to %g times the planned rate of a machine for %s", nearBelow, nearAbove, strings.Join(far, ", ")))
+	}
+	return list
+}
+
+// costs are the lines that a cost per saga is behind.
+var costs = map[string]bool{
+	"app CPU": true, "store CPU": true, "store main thread": true, "store children": true,
+	"written to disk": true, "store fsyncs": true, "network to the store": true, "network from the store": true,
+}
+
 // warnings are what to know before the plan is relied on.
 func (s sizing) warnings() []string {
 	list := []string{}
 	warn := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
-	if s.peak > sameRate*s.e.highest() {
-		warn("extrapolated: the peak is %s/s, the highest rate that was measured and followed %s/s",
-			format.Number(s.peak), format.Number(s.e.highest()))
-	}
 	if d, ok := store.ParseDurability(s.e.store.Durability); ok && d < store.D3 {
 		warn("durability: the store was measured at %s: %s", d, store.Settings{Durability: d, Values: s.e.store.Settings}.Meaning())
 	}
 	if s.e.store.Durability == "" {
 		warn("durability: that of the measured store is not known")
 	}
-	for _, searched := range s.e.searched {
-		if laxer(searched, s.d.SLO) {
-			warn("laxer search: the highest rate was searched for another promise than this one, so the measured rates next to its limit may be far apart")
+	switch kept := s.e.retention; {
+	case s.d.Retention == nil && (len(kept) == 0 || slices.Min(kept) != slices.Max(kept)):
+		warn("retention: %s is an assumption: the results do not say one", format.Duration(s.retention))
+	case len(kept) > 0 && (slices.Min(kept) != int64(s.retention.Seconds()) || slices.Max(kept) != int64(s.retention.Seconds())):
+		warn("retention: %s, and the measured app kept finished sagas for %s", format.Duration(s.retention), format.Duration(time.Duration(kept[0])*time.Second))
+	}
+	for _, source := range s.e.sources {
+		if source.search != nil && !reflect.DeepEqual(source.search.SLO, s.d.SLO) {
+			warn("another service level: a search was for %s; its holds were judged again, and may be far from the highest rate at this one", source.search.SLO)
 			break
 		}
 	}
-	if s.highest.violated == nil {
-		warn("no limit seen: no measured rate broke the promise, so machines may carry more")
-	}
-	if !slices.ContainsFunc(s.e.rates, func(r rate) bool { return len(r.runs) > 1 }) {
-		warn("no interval: no rate was measured twice")
-	}
-	if others := s.e.others(s.highest.met); s.e.shared && others > othersShare {
-		warn("other work: %s%% of the machine was busy with neither load, app nor store at %s/s; without that they may carry more",
-			format.Number(100*others), format.Number(s.highest.met.rate))
+	if s.held.next == nil {
+		warn("no limit seen: no higher rate was tried, so machines may carry more")
 	}
 	if s.e.shared {
 		warn("shared host: load, app and store took CPU from each other when they were measured; with machines of their own they may need fewer")
@@ -47,36 +75,9 @@ func (s sizing) warnings() []string {
 
 // judge is whether a plan may be relied on, with its own warnings and those of the results.
 func judge(results []result.Result, own []string) result.Validity {
-	v := result.Validity{Valid: true, Warnings: []string{}}
-	var said []string
+	v := result.Validity{Valid: true, Warnings: own}
 	for _, r := range results {
-		s := r.Envelope()
-		if !s.Validity.Valid {
-			v.Valid = false
-			v.Warnings = append(v.Warnings, fmt.Sprintf("result %s is not valid", s.Run.ID))
-		}
-		for _, warning := range s.Validity.Warnings {
-			said = append(said, s.Run.ID+": "+warning)
-		}
+		v.Include(r.Envelope().Run.ID, r.Envelope().Validity)
 	}
-	v.Warnings = slices.Concat(v.Warnings, own, said)
 	return v
-}
-
-// othersShare of a machine is more than the kernel takes for itself.
-const othersShare = 0.2
-
-// laxer reports whether a service level may be kept where the demanded one is not.
-func laxer(searched, demanded result.SLO) bool {
-	if searched.Errors > demanded.Errors {
-		return true
-	}
-	for _, goal := range demanded.Latencies {
-		if !slices.ContainsFunc(searched.Latencies, func(g result.LatencyGoal) bool {
-			return g.Percentile >= goal.Percentile && g.MS <= goal.MS
-		}) {
-			return true
-		}
-	}
-	return false
 }

@@ -15,18 +15,21 @@ import (
 type throughput struct {
 	hosts     int
 	rate      float64
-	low, high *float64 // its 95% interval; nil: unknown
+	low, high *float64 // of several searches; nil: there was one
 	result    result.Result
 }
 
-// throughputOf returns the highest rate that met the service level, or the rate that a run
+// throughputOf returns the held rate, or the rate that a run
 // achieved. known is false without a rate, or if the number of app hosts is unknown.
 func throughputOf(r result.Result) (t throughput, known bool) {
 	t = throughput{hosts: r.Envelope().Run.AppHosts, result: r}
 	if c := r.Capacity; c == nil {
 		t.rate = r.Run.Load.AchievedPerS
-	} else if c := c.Capacity; c.RatePerS != nil {
-		t.rate, t.low, t.high = *c.RatePerS, c.LowPerS, c.HighPerS
+	} else if c := c.Capacity; c.Held != nil {
+		t.rate = c.Held.RatePerS
+		if c.Spread != nil {
+			t.low, t.high = &c.Spread.Low, &c.Spread.High
+		}
 	}
 	return t, t.hosts > 0 && t.rate > 0 && r.MainStep() != nil
 }
@@ -104,7 +107,7 @@ func gainPerHost(from, to throughput) float64 {
 	return (to.rate - from.rate) / float64(to.hosts-from.hosts)
 }
 
-// gain writes the same, with its 95% interval if those of the rates are known.
+// gain writes the same, with its range if those of the rates are known.
 func gain(from, to throughput) string {
 	more, hosts := gainPerHost(from, to), float64(to.hosts-from.hosts)
 	text := format.Number(more)

@@ -12,16 +12,18 @@ import (
 	"sagabench/internal/document"
 )
 
-// searchWithHosts is a search with a number of app hosts, known to ±3%.
+// searchWithHosts is a search with a number of app hosts. Several searches were
+// within ±3%.
 func searchWithHosts(t *testing.T, hosts int, rate float64) result.Result {
 	t.Helper()
 	s := capacityRun(t)
 	s.Run.ID, s.Run.AppHosts, s.Run.SharedHost = fmt.Sprintf("of-%d", hosts), hosts, false
 	c := &s.Capacity
 	for i := range c.Steps {
-		c.Steps[i].Load.OfferedPerS = resulttest.Ptr(*c.Steps[i].Load.OfferedPerS * rate / *c.RatePerS)
+		c.Steps[i].RatePerS *= rate / c.Held.RatePerS
 	}
-	c.RatePerS, c.LowPerS, c.HighPerS = resulttest.Ptr(rate), resulttest.Ptr(0.97*rate), resulttest.Ptr(1.03*rate)
+	c.Held.RatePerS = rate
+	c.Spread = &result.Spread{Low: 0.97 * rate, Median: rate, High: 1.03 * rate}
 	return result.Result{Dir: s.Run.ID, Capacity: &s}
 }
 
@@ -45,7 +47,7 @@ func TestSideBySide_ShowsWhatEachAppHostAdds(t *testing.T) {
 	require.NotContains(t, got, "The app hosts shared a machine")
 
 	five := searchWithHosts(t, 5, 19_000)
-	five.Capacity.Run.SharedHost, five.Capacity.Capacity.HighPerS = true, nil
+	five.Capacity.Run.SharedHost, five.Capacity.Capacity.Spread = true, nil
 	got = sideBySideText(t, two, five)
 	require.Regexp(t, `\n  5 +19,000 .* 333\n`, got)
 	require.Contains(t, unwrapped(got), "each added 333 sagas/s, 3.70% of the rate per host with 2.")
@@ -61,7 +63,7 @@ func TestSideBySide_DoesNotMixSystems(t *testing.T) {
 		"durability": func(r *result.Result) { r.Capacity.Run.Store.Durability = "D0" },
 		"saga":       func(r *result.Result) { r.Capacity.Run.Scenario.Steps = 7 },
 		"promise":    func(r *result.Result) { r.Capacity.Capacity.SLO.Errors = 0.5 },
-		"no rate":    func(r *result.Result) { r.Capacity.Capacity.RatePerS = nil },
+		"no rate":    func(r *result.Result) { r.Capacity.Capacity.Held = nil },
 		"a run": func(r *result.Result) {
 			s := resulttest.ClosedRun()
 			s.Run.Store, s.Run.AppHosts = r.Capacity.Run.Store, 2

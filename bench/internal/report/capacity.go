@@ -20,12 +20,15 @@ func capacityDocument(s result.CapacitySummary, dir string) document.Document {
 	c := search{s.Capacity}
 	var method facts
 	method.add("service level", c.SLO.String())
+	method.add("hold", format.Short(c.HoldS)+" s; the answer is a little below the highest rate that met the service level once, which may have been lucky")
 	method.add("measurements", fmt.Sprintf("%d with a rate, %d with a number in flight, in %s s", len(c.Steps), len(c.Scaling), format.Number(s.Run.DurationS)))
 	method.add("saga", s.Run.Scenario.String())
 	var latency, cost *document.Part
 	if step := (result.Result{Capacity: &s}).MainStep(); step != nil {
-		rate := format.Optional(step.Load.OfferedPerS, format.Number) + "/s"
-		latency = latencyPart("Latency, ms, "+rate, step.Measurement)
+		rate := format.Number(step.RatePerS) + "/s"
+		whole := step.Measurement
+		whole.LatencyMS = c.Held.LatencyMS // two attempts are judged as one
+		latency = latencyPart("Latency, ms, "+rate, whole)
 		cost = factsPart("Cost per saga at "+rate, costFacts(step.CostPerSaga))
 	}
 	return document.Document{
@@ -39,12 +42,12 @@ func capacityDocument(s result.CapacitySummary, dir string) document.Document {
 			detail(c.latencyPart()),
 			c.limitPart(),
 			detail(c.scalingPart()),
-			cost,
+			detail(cost),
 			detail(c.costPart()),
 			detail(c.resourcesPart()),
 			detail(c.predictedPart()),
-			factsPart("Check", checkFacts(s.Check)),
-			warningsPart(s.Validity),
+			detail(factsPart("Check", checkFacts(s.Check))), // the lead has what it found
+			because(s.Validity), warnings(s.Validity), notes(s.Validity),
 			detail(factsPart("Search", method)),
 			detail(factsPart("Environment", environmentFacts(s.Run, s.Environment))),
 			detail(factsPart("Run", runFacts(s.Run, dir)))),
@@ -52,32 +55,54 @@ func capacityDocument(s result.CapacitySummary, dir string) document.Document {
 }
 
 func (c search) headline(s result.Store) string {
-	if c.RatePerS == nil {
-		return fmt.Sprintf("no tried rate %s meets %s", onStore(s), c.SLO.LatencyLimits())
+	switch {
+	case c.CannotTell != "":
+		return fmt.Sprintf("cannot tell the highest rate %s at %s", onStore(s), c.SLO.LatencyLimits())
+	case len(c.Searches) == 0:
+		return fmt.Sprintf("the search for the highest rate %s at %s did not end", onStore(s), c.SLO.LatencyLimits())
+	case c.Held == nil:
+		return fmt.Sprintf("no rate %s held %s", onStore(s), c.SLO.LatencyLimits())
 	}
-	line := fmt.Sprintf("%s sagas/s %s at %s", format.Number(*c.RatePerS), onStore(s), c.SLO.LatencyLimits())
-	if c.HighPerS == nil {
-		line = "at least " + line
-	}
+	line := fmt.Sprintf("%s sagas/s %s held at %s", format.Number(c.Held.RatePerS), onStore(s), c.SLO.LatencyLimits())
 	if c.Limit.Resource != "" {
 		line += ", limited by " + c.Limit.Resource
 	}
 	return line
 }
 
-// lead states the interval of the rate.
-func (c search) lead() []string {
-	switch low, high := c.LowPerS, c.HighPerS; {
-	case c.RatePerS == nil && high != nil:
-		return []string{fmt.Sprintf("The service level was violated at %s sagas/s and above.", format.Number(*high))}
-	case c.RatePerS == nil:
-		return nil
-	case high == nil:
-		return []string{"The service level was met at the highest tried rate."}
-	case low != nil:
-		return []string{fmt.Sprintf("The 95%% confidence interval is %s to %s sagas/s.", format.Number(*low), format.Number(*high))}
+// lead describes the hold, the next higher rate, and the spread between searches.
+func (c search) lead() (lines []string) {
+	if h := c.Held; h != nil {
+		limit := "the limit"
+		var latencies []string
+		for i, g := range c.SLO.Latencies {
+			text := g.Name() + " " + format.Optional(h.LatencyMS.At(g.Percentile), format.Number) + " ms"
+			if i < len(h.Interval) {
+				text += fmt.Sprintf(" (%s to %s within this hold)", format.Number(h.Interval[i].LowMS), format.Number(h.Interval[i].HighMS))
+			}
+			latencies = append(latencies, text)
+		}
+		if len(latencies) > 1 {
+			limit = "a limit"
+		}
+		lines = append(lines, fmt.Sprintf("Held for %s s: %s, over %s in %s of its seconds, %s.", format.Number(h.DurationS),
+			strings.Join(latencies, ", "), limit, format.Percent(h.OverLimitShare), format.Plural(h.Errors, "error")))
 	}
-	return nil
+	if n := c.Next; n != nil {
+		text := "%s/s was not held: %s."
+		if c.Held == nil && c.CannotTell == "" { // the lowest that was tried
+			text = "Not even %s/s was held: %s."
+		}
+		lines = append(lines, fmt.Sprintf(text, format.Number(n.RatePerS), n.Why))
+	}
+	if w := c.Spread; w != nil {
+		text := fmt.Sprintf("Spread of %d searches: %s to %s sagas/s, median %s.", len(c.Searches), format.Number(w.Low), format.Number(w.High), format.Number(w.Median))
+		if w.Low == 0 {
+			text += " 0: no rate was held."
+		}
+		lines = append(lines, text)
+	}
+	return lines
 }
 
 // latencyPart is latency over the offered rate, with all steps.
@@ -91,7 +116,7 @@ func (c search) latencyPart() *document.Part {
 		s := document.Series{Name: name, Dots: true}
 		for _, m := range steps {
 			if ms := of(m); ms != nil {
-				s.Points = append(s.Points, document.Point{X: *m.Load.OfferedPerS, Y: *ms})
+				s.Points = append(s.Points, document.Point{X: m.RatePerS, Y: *ms})
 			}
 		}
 		if len(s.Points) > 0 {
@@ -99,7 +124,7 @@ func (c search) latencyPart() *document.Part {
 		}
 	}
 	series("p50", func(m result.Step) *float64 { return m.LatencyMS.P50 })
-	table := document.Table{Corner: "offered, sagas/s", Columns: []string{"achieved", "p50"}}
+	table := document.Table{Corner: "offered, sagas/s", Columns: []string{"s", "achieved", "p50"}}
 	for _, g := range c.SLO.Latencies {
 		for _, outcome := range []string{"violated", "met", "unknown"} {
 			series(g.Name()+", "+outcome, func(m result.Step) *float64 {
@@ -116,12 +141,12 @@ func (c search) latencyPart() *document.Part {
 		return nil
 	}
 	logarithmic(&chart, chart.Series[0].Points[0].Y)
-	if c.RatePerS != nil {
-		chart.Marks = append(chart.Marks, document.Mark{Label: format.Number(*c.RatePerS) + "/s", X: c.RatePerS})
+	if c.Held != nil {
+		chart.Marks = append(chart.Marks, document.Mark{Label: format.Number(c.Held.RatePerS) + "/s", X: &c.Held.RatePerS})
 	}
 	table.Columns = append(table.Columns, "errors", "service level")
 	for _, m := range steps {
-		r := document.Row{Name: format.Number(*m.Load.OfferedPerS), Cells: []string{format.Number(m.Load.AchievedPerS), format.Optional(m.LatencyMS.P50, format.Number)}}
+		r := document.Row{Name: format.Number(m.RatePerS), Cells: []string{stepSeconds(m), format.Number(m.Load.AchievedPerS), format.Optional(m.LatencyMS.P50, format.Number)}}
 		for _, g := range c.SLO.Latencies {
 			r.Cells = append(r.Cells, format.Optional(m.LatencyMS.At(g.Percentile), format.Number))
 		}
@@ -129,8 +154,16 @@ func (c search) latencyPart() *document.Part {
 		table.Rows = append(table.Rows, r)
 	}
 	chart.Summary = fmt.Sprintf("Latency from the due time over the offered rate, %s to %s sagas/s; the service level is %s.",
-		format.Number(*steps[0].Load.OfferedPerS), format.Number(*steps[len(steps)-1].Load.OfferedPerS), c.SLO)
+		format.Number(steps[0].RatePerS), format.Number(steps[len(steps)-1].RatePerS), c.SLO)
 	return &document.Part{Title: "Latency over the rate", Chart: &chart, Table: &table}
+}
+
+// stepSeconds is the length of a step, and whether the rate was to be held.
+func stepSeconds(m result.Step) string {
+	if m.Hold {
+		return format.Number(m.DurationS) + ", hold"
+	}
+	return format.Number(m.DurationS)
 }
 
 // sloOutcome says whether a step met the service level.
@@ -144,18 +177,21 @@ func sloOutcome(m result.Step) string {
 	return "violated"
 }
 
-// stepOutcome is the same with the reason.
+// stepOutcome is the same with the kind of the reason: the whole one is too long for a
+// table.
 func stepOutcome(m result.Step) string {
+	kind, _, named := strings.Cut(m.Why, ":")
 	switch {
 	case !m.Validity.Valid:
-		kind, _, _ := strings.Cut(m.Why, ":") // the whole reason is too long for a table
 		return "not valid, " + cmp.Or(kind, "incomplete")
 	case m.MeetsSLO == nil:
 		return format.Unknown
 	case *m.MeetsSLO:
 		return "met"
+	case named:
+		return kind
 	}
-	return cmp.Or(m.Why, "violated")
+	return "violated"
 }
 
 // logarithmic gives y a logarithmic scale if the highest value is far above the typical
@@ -247,7 +283,7 @@ func (c search) predictedPart() *document.Part {
 		table.Rows = append(table.Rows, document.Row{Name: p.What, Cells: []string{format.Number(p.Expected), format.Number(p.Measured), p.Unit}})
 	}
 	return &document.Part{
-		Title: "Predicted and measured at " + format.Number(*c.Validation.Load.OfferedPerS) + "/s",
+		Title: "Predicted and measured at " + format.Number(c.Validation.RatePerS) + "/s",
 		Text:  []string{"The other measurements predict these values, as bench plan does."},
 		Table: &table,
 	}
@@ -264,13 +300,13 @@ func (c search) samples() (names []string, chosen []result.Step) {
 		if m.Load.Overloaded() || !m.Validity.Valid {
 			continue
 		}
-		if n := len(chosen); n == 0 || *m.Load.OfferedPerS < *chosen[n-1].Load.OfferedPerS*(1-sampleDistance) {
+		if n := len(chosen); n == 0 || m.RatePerS < chosen[n-1].RatePerS*(1-sampleDistance) {
 			chosen = append(chosen, m)
 		}
 	}
 	slices.Reverse(chosen)
 	for _, m := range chosen {
-		names = append(names, format.Number(*m.Load.OfferedPerS)+"/s")
+		names = append(names, format.Number(m.RatePerS)+"/s")
 	}
 	return names, chosen
 }

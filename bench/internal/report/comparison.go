@@ -25,7 +25,7 @@ func Comparison(s compare.Result) document.Document {
 			gatePart(gates),
 			c.metricPart(),
 			detail(c.pairPart()),
-			warningsPart(v),
+			because(v), warnings(v), notes(v),
 			detail(c.differencePart()),
 			detail(factsPart("Runs", facts{
 				{Name: c.A.Name, Value: c.A.Command},

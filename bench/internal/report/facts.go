@@ -32,8 +32,11 @@ func loadFacts(s result.Summary) (f facts) {
 		if l.Changes() || l.Arrival == "poisson" {
 			f.add("", fmt.Sprintf("%s, %s arrivals", l.Profile, l.Arrival))
 		}
-		f.add("late, dropped", fmt.Sprintf("%s sent over %d ms late, %s never sent",
-			format.Optional(l.Late, format.Count), result.LateAfter.Milliseconds(), format.Optional(l.Dropped, format.Count)))
+		if late := l.LatenessMS; late != nil {
+			f.add("sent late", fmt.Sprintf("p99 %s ms, at most %s ms", format.Optional(late.P99, format.Number), format.Optional(late.Max, format.Number)))
+		}
+		f.add("delayed, dropped", fmt.Sprintf("%s waited for a place in flight, %s never sent",
+			format.Optional(l.Delayed, format.Count), format.Optional(l.Dropped, format.Count)))
 	} else {
 		f.add("closed loop", fmt.Sprintf("%s kept in flight for %s s", format.Plural(int64(l.InFlight), "request"), format.Number(s.Run.DurationS)))
 	}
@@ -49,7 +52,10 @@ func loadFacts(s result.Summary) (f facts) {
 func costFacts(c result.Cost) (f facts) {
 	group := ""
 	for _, field := range result.CostFields {
-		figure := field.Short + " " + format.Optional(field.Of(c), format.Number)
+		figure := field.Short + " " + field.Missing(c)
+		if x := field.Of(c); x != nil {
+			figure = field.Short + " " + format.Number(*x)
+		}
 		if field.Group != group {
 			group = field.Group
 			name := group
@@ -93,6 +99,15 @@ func checkFacts(c result.Check) (f facts) {
 func environmentFacts(r result.Run, e result.Environment) (f facts) {
 	f.add("machine", e.Machine())
 	f.add("software", e.Kernel+", "+e.Go)
+	if limits := e.Limits(); limits != "" {
+		f.add("cgroup limits", limits)
+	}
+	if cpus := e.CPUs.String(); cpus != "" {
+		f.add("CPUs", cpus)
+	}
+	if d := e.StoreDisk; d != nil {
+		f.add("store's disk", d.String())
+	}
 	f.add("topology", r.Topology)
 	f.add("store", cmp.Or(strings.TrimSpace(r.Store.Driver+" "+r.Store.Version), "unknown"))
 	if len(e.Versions) > 0 {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -16,10 +17,14 @@ func Plan(s plan.Result) document.Document {
 	p := s.Plan
 	table := document.Table{Columns: []string{"value", "from", "to", "unit", ""}}
 	var basis facts
+	var spans []string
 	for _, l := range p.Lines {
 		flag := ""
 		if l.Extrapolated && l.Value != nil {
 			flag = "extrapolated"
+		}
+		if l.Spans != "" && !slices.Contains(spans, l.Spans) {
+			spans = append(spans, l.Spans)
 		}
 		table.Rows = append(table.Rows, document.Row{Name: l.What, Cells: append(planCells(l), flag)})
 		basis.add(l.What, l.Basis)
@@ -27,18 +32,23 @@ func Plan(s plan.Result) document.Document {
 			basis.add("", l.Caveat)
 		}
 	}
+	requirements := &document.Part{Title: "Requirements", Table: &table}
+	if len(spans) > 0 {
+		requirements.Text = []string{"From and to are the lowest and the highest measured, " + strings.Join(spans, " or ") + "."}
+	}
+	lead := slices.Clone(p.Because)
+	if len(lead) > 0 {
+		lead = lead[1:] // the first is in the headline
+	}
 	return document.Document{
 		Title:    "Plan",
 		Verdict:  s.Validity.Verdict(),
 		Headline: planHeadline(p),
-		Lead:     append(planLead(p), "When one machine is lost, the first to break is "+p.Breaks+"."),
+		Lead:     append(lead, "When one machine is lost, the first to break is "+p.Breaks+"."),
 		Command:  s.Run.Command,
 		Parts: present(
-			&document.Part{
-				Title: "Requirements", Table: &table,
-				Text: []string{"From and to bound the value of another such machine, with 95% confidence."},
-			},
-			warningsPart(s.Validity),
+			requirements,
+			because(s.Validity), warnings(s.Validity), notes(s.Validity),
 			detail(factsPart("Based on", basis)),
 			detail(&document.Part{Title: "Results", List: p.From})),
 	}
@@ -66,7 +76,8 @@ func planCells(l plan.Line) []string {
 	return append(cells, unit)
 }
 
-// planHeadline states the number of machines, the rate and the service level.
+// planHeadline states the number of machines, the rate and the service level, or why there
+// is no such number, and whether that was measured.
 func planHeadline(p plan.Plan) string {
 	count := func(noun string) string {
 		i := slices.IndexFunc(p.Lines, func(l plan.Line) bool { return l.What == noun+"s" })
@@ -89,17 +100,11 @@ func planHeadline(p plan.Plan) string {
 	if p.PeakPerS > p.RatePerS {
 		rate += ", at the peak " + format.Number(p.PeakPerS) + "/s"
 	}
-	return fmt.Sprintf("%s for %s, with %s", machines, rate, p.SLO.LatencyLimits())
-}
-
-// planLead says if the headline's numbers of machines are extrapolated.
-func planLead(p plan.Plan) []string {
-	for _, l := range p.Lines {
-		if l.Extrapolated && strings.HasPrefix(l.Unit, "hosts") {
-			return []string{"Extrapolated: this rate was not measured. The costs are those of the nearest measured rate."}
-		}
+	headline := cmp.Or(p.Impossible, fmt.Sprintf("%s for %s, with %s", machines, rate, p.SLO.LatencyLimits()))
+	if len(p.Because) > 0 {
+		headline += "; " + p.Because[0]
 	}
-	return nil
+	return headline
 }
 
 func planNumber(x *float64) string {

@@ -17,9 +17,11 @@ import (
 // A run fits a terminal of 24 lines.
 func TestBrief_FitsOneScreen(t *testing.T) {
 	t.Parallel()
+	searches := capacityRun(t)
+	severalSearches(&searches.Capacity)
 	for name, d := range map[string]document.Document{
 		"run-brief.txt":      runDocument(resulttest.Timed(resulttest.OpenRun()), result.Recording{}, ""),
-		"capacity-brief.txt": capacityDocument(capacityRun(t), ""),
+		"capacity-brief.txt": capacityDocument(searches, ""),
 	} {
 		var out bytes.Buffer
 		require.NoError(t, document.Text(&out, d.Brief("sagabench-results/20261003-120000-redis")))

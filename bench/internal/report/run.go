@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 
 	"sagabench/bench/internal/result"
@@ -56,7 +57,7 @@ func runDocument(s result.Summary, rec result.Recording, dir string) document.Do
 			detail(percentilePart(rec)),
 			cost,
 			factsPart("Check", checkFacts(s.Check)),
-			warningsPart(s.Validity),
+			because(s.Validity), warnings(s.Validity), notes(s.Validity),
 			detail(timelinePart(s, rec)),
 			detail(factsPart("Load", loadFacts(s))),
 			detail(factsPart("Environment", environmentFacts(s.Run, s.Environment))),
@@ -83,16 +84,31 @@ func detail(p *document.Part) *document.Part {
 	return p
 }
 
-func warningsPart(v result.Validity) *document.Part {
-	if len(v.Warnings) == 0 {
+// because lists what makes a result invalid, unless the verdict has all of it.
+func because(v result.Validity) *document.Part {
+	if len(v.Because) < 2 {
 		return nil
 	}
-	return &document.Part{Title: "Warnings", List: v.Warnings}
+	return listPart("Not valid because", v.Because)
+}
+
+func warnings(v result.Validity) *document.Part { return listPart("Warnings", v.Warnings) }
+
+func notes(v result.Validity) *document.Part { return detail(listPart("Notes", v.Notes)) }
+
+func listPart(title string, list []string) *document.Part {
+	if len(list) == 0 {
+		return nil
+	}
+	return &document.Part{Title: title, List: list}
 }
 
 // headline is the result in one line.
 func headline(s result.Summary) string {
 	var line strings.Builder
+	if s.Load.Mode == result.Closed {
+		fmt.Fprintf(&line, "%d in flight: ", s.Load.InFlight)
+	}
 	fmt.Fprintf(&line, "%s sagas/s %s", format.Number(s.Load.AchievedPerS), onStore(s.Run.Store))
 	switch p99 := s.LatencyMS.P99; {
 	case s.Load.Overloaded():
@@ -104,8 +120,9 @@ func headline(s result.Summary) string {
 	}
 	if s.Load.OfferedPerS != nil {
 		fmt.Fprintf(&line, ", %s/s offered", format.Number(*s.Load.OfferedPerS))
-	} else {
-		fmt.Fprintf(&line, ", %d in flight", s.Load.InFlight)
+	}
+	if s.Load.Mode == result.Closed {
+		line.WriteString(" (closed loop)")
 	}
 	return line.String()
 }
@@ -155,7 +172,7 @@ func latencyPart(title string, m result.Measurement) *document.Part {
 		}
 		t.Rows = append(t.Rows, r)
 	}
-	if m.Load.Mode == result.Open {
+	if m.Load.Mode == result.Open && !reflect.DeepEqual(m.LatencyMS, m.ServiceMS) { // vegeta's results have only the send
 		add("from the due time", m.LatencyMS)
 	}
 	add("from the send", m.ServiceMS)

@@ -25,7 +25,7 @@ type sideBySide struct {
 // a difference is only shown by repeated runs.
 func SideBySide(results ...result.Result) document.Document {
 	b := sideBySide{results: results, names: columnNames(results)}
-	var invalid, warnings []string
+	v := result.Validity{Valid: true}
 	var commands facts
 	for i, r := range results {
 		var step result.Step
@@ -34,16 +34,12 @@ func SideBySide(results ...result.Result) document.Document {
 		}
 		b.steps = append(b.steps, step)
 		e := r.Envelope()
-		if !e.Validity.Valid {
-			invalid = append(invalid, b.names[i])
-		}
-		for _, warning := range e.Validity.Warnings {
-			warnings = append(warnings, b.names[i]+": "+warning)
-		}
+		v.Include(b.names[i], e.Validity)
 		commands.add(b.names[i], e.Run.Command)
 	}
-	d := document.Document{
+	return document.Document{
 		Title:    strings.Join(b.names, ", "),
+		Verdict:  v.Verdict(),
 		Headline: format.Plural(int64(len(results)), "result") + " side by side",
 		Lead:     b.mismatches(),
 		Parts: present(
@@ -56,13 +52,9 @@ func SideBySide(results ...result.Result) document.Document {
 			detail(tablePart("Resources used", figureTable(b.names, mapped(b.steps, resourcesOf), result.ResourceFields))),
 			detail(factsPart("Differences", b.differences())),
 			detail(b.check()),
-			warningsPart(result.Validity{Warnings: warnings}),
+			because(v), warnings(v), notes(v),
 			detail(factsPart("Reproduce with", commands))),
 	}
-	if len(invalid) > 0 {
-		d.Verdict = fmt.Sprintf("NOT VALID: %s; the warnings below say why", strings.Join(invalid, ", "))
-	}
-	return d
 }
 
 func costOf(s result.Step) result.Cost           { return s.CostPerSaga }
@@ -126,7 +118,7 @@ func (b sideBySide) overview() *document.Part {
 			r := b.results[i]
 			switch {
 			case r.Capacity != nil:
-				return "highest at " + r.Capacity.Capacity.SLO.LatencyLimits()
+				return "held at " + r.Capacity.Capacity.SLO.LatencyLimits()
 			case r.Run.Load.OfferedPerS != nil:
 				return format.Number(*r.Run.Load.OfferedPerS) + "/s offered"
 			}
@@ -134,7 +126,10 @@ func (b sideBySide) overview() *document.Part {
 		}},
 		{"sagas/s", func(i int) string {
 			if c := b.results[i].Capacity; c != nil {
-				return format.Optional(c.Capacity.RatePerS, format.Number)
+				if c.Capacity.Held == nil {
+					return format.Unknown
+				}
+				return format.Number(c.Capacity.Held.RatePerS)
 			}
 			return format.Number(b.steps[i].Load.AchievedPerS)
 		}},

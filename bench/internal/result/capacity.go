@@ -13,22 +13,25 @@ type CapacitySummary struct {
 	Capacity Capacity `json:"capacity"`
 }
 
-// Capacity is the highest rate that meets a service level, and how it was found.
+// Capacity is the highest rate that was held at a service level, and how it was found.
 type Capacity struct {
-	SLO SLO `json:"slo"`
+	SLO   SLO     `json:"slo"`
+	HoldS float64 `json:"hold_s"` // length of a hold
 
-	RatePerS *float64 `json:"rate_per_s"` // highest offered rate that meets the service level, sagas/s; null if none does
-	LowPerS  *float64 `json:"low_per_s"`  // lower end of its 95% interval; null if no rate meets the service level
-	HighPerS *float64 `json:"high_per_s"` // upper end; null if no rate violates the service level
+	// The answer: that of the only search, or of the one with the median rate.
+	Search
+	// Searches has the answer of each, and Spread how far they are apart; null for one.
+	Searches []Search `json:"searches"`
+	Spread   *Spread  `json:"spread"`
 
-	Limit Limit `json:"limit"`
+	Limit Limit `json:"limit"` // at the held rate, or at the lowest that was not held
 
 	Steps   []Step `json:"steps"`   // open loop, in the order of measurement
 	Scaling []Step `json:"scaling"` // closed loop, by rising number in flight
 
-	// Repeats the step of scaling with the highest throughput at the end. A different
-	// result shows that the machine or the store changed. Null if the search ended before.
-	Recheck *Step `json:"again"`
+	// Rechecks repeat the step of scaling with the highest throughput, before each rate
+	// that was to be held. Different results show that the machine or the store changed.
+	Rechecks []Step `json:"again"`
 
 	// Measures a rate in the middle of the range that was not measured before, to check
 	// predicted. Null if the search ended before.
@@ -37,6 +40,51 @@ type Capacity struct {
 
 	Fit   *usl.Fit `json:"fit"`    // scaling law fitted to scaling; null: see no_fit
 	NoFit string   `json:"no_fit"` // why no law was fitted
+}
+
+// Search is the answer of one search.
+type Search struct {
+	// Held is the highest rate that was held, and Next the next higher one that was to be
+	// held and was not. They are null if there is none.
+	Held *Held `json:"held"`
+	Next *Next `json:"next"`
+	// CannotTell says why this machine gives no answer; empty if it does.
+	CannotTell string `json:"cannot_tell"`
+}
+
+// Spread is how far several searches are apart, in sagas/s. A search without a held rate
+// counts as 0.
+type Spread struct {
+	Low    float64 `json:"low"`
+	Median float64 `json:"median"`
+	High   float64 `json:"high"`
+}
+
+// Held is a rate that met the service level for the whole of a hold.
+type Held struct {
+	RatePerS  float64 `json:"rate_per_s"` // offered, sagas/s
+	DurationS float64 `json:"duration_s"`
+	LatencyMS Latency `json:"latency_ms"` // from the due time, of the whole hold
+
+	// Interval is that of each latency of the service level, in its order: where it may be
+	// by chance within this hold (block bootstrap). It says nothing of other holds.
+	Interval []LatencyInterval `json:"interval"`
+
+	OverLimitShare float64 `json:"over_limit_share"` // share of its seconds that by themselves violate the service level
+	Errors         int64   `json:"errors"`           // requests that failed or were never sent
+}
+
+// LatencyInterval is the interval of a percentile, in milliseconds.
+type LatencyInterval struct {
+	Percentile float64 `json:"percentile"`
+	LowMS      float64 `json:"low_ms"`
+	HighMS     float64 `json:"high_ms"`
+}
+
+// Next is a rate that was not held.
+type Next struct {
+	RatePerS float64 `json:"rate_per_s"` // offered, sagas/s
+	Why      string  `json:"why"`        // with its figures, how often it was tried, and what broke it
 }
 
 // Predicted compares a predicted figure with the measured one.
@@ -51,10 +99,15 @@ type Predicted struct {
 type Step struct {
 	StartS    float64 `json:"start_s"` // seconds since the start of the run
 	DurationS float64 `json:"duration_s"`
+	RatePerS  float64 `json:"rate_per_s"` // that was to be offered; 0 in a closed loop
+	Hold      bool    `json:"hold"`       // whether the rate was to be held: a short step only looks for it
 	Measurement
 	MeetsSLO *bool    `json:"kept"` // whether it met the service level; null: unknown
 	Why      string   `json:"why"`  // what violated the service level, or made the step invalid
 	Validity Validity `json:"validity"`
+	// Seconds has the requests of each second, by when they were due, and how many of them
+	// were over each of load.Config's limits.
+	Seconds []Second `json:"-"`
 }
 
 // Limit is the resource that keeps the rate from being higher.
@@ -64,9 +117,31 @@ type Limit struct {
 	Evidence string   `json:"evidence"` // in words, with figures
 }
 
-// ByRate returns the open-loop steps by rising offered rate.
+// HeldSteps returns the holds of the held rate. Without one it returns those of the lowest
+// rate that was to be held.
+func (c Capacity) HeldSteps() []Step {
+	switch {
+	case c.Held != nil:
+		return c.Holds(c.Held.RatePerS)
+	case c.Next != nil:
+		return c.Holds(c.Next.RatePerS)
+	}
+	return nil
+}
+
+// Holds returns the valid holds of a rate.
+func (c Capacity) Holds(rate float64) (holds []Step) {
+	for _, m := range c.Steps {
+		if m.Hold && m.Validity.Valid && m.RatePerS == rate {
+			holds = append(holds, m)
+		}
+	}
+	return holds
+}
+
+// ByRate returns the open-loop steps by rising rate.
 func (c Capacity) ByRate() []Step {
-	steps := slices.DeleteFunc(slices.Clone(c.Steps), func(m Step) bool { return m.Load.OfferedPerS == nil })
-	slices.SortStableFunc(steps, func(a, b Step) int { return cmp.Compare(*a.Load.OfferedPerS, *b.Load.OfferedPerS) })
+	steps := slices.Clone(c.Steps)
+	slices.SortStableFunc(steps, func(a, b Step) int { return cmp.Compare(a.RatePerS, b.RatePerS) })
 	return steps
 }

@@ -4,15 +4,20 @@ import "slices"
 
 // Cost is the cost of one acknowledged saga, without the warm-up.
 type Cost struct {
-	StoreCPUUS       *float64 `json:"store_cpu_us" label:"store CPU" unit:"µs" group:"CPU" short:"store" merge:"store"`
-	AppCPUUS         *float64 `json:"app_cpu_us" label:"app CPU" unit:"µs" group:"CPU" short:"app" merge:"app"`
-	LoadCPUUS        *float64 `json:"load_cpu_us" label:"load CPU" unit:"µs" group:"CPU" short:"load" merge:"load"`
-	StoreBytesIn     *float64 `json:"store_bytes_in" label:"to the store" unit:"bytes" group:"store" short:"in" merge:"store"`
-	StoreBytesOut    *float64 `json:"store_bytes_out" label:"from the store" unit:"bytes" group:"store" short:"out" merge:"store"`
-	StoreMemoryBytes *float64 `json:"store_memory_bytes" label:"kept in the store" unit:"bytes" group:"store" short:"kept" merge:"store"` // by a finished saga
-	StoreCalls       *float64 `json:"store_calls" label:"store calls" group:"store operations" short:"calls" merge:"store"`               // commands sent by clients
-	StoreRoundTrips  *float64 `json:"store_round_trips" label:"store round trips" group:"store operations" short:"round trips" merge:"app"`
-	StoreFsyncs      *float64 `json:"store_fsyncs" label:"store fsyncs" group:"store operations" short:"fsyncs" merge:"store"`
+	StoreCPUUS        *float64 `json:"store_cpu_us" label:"store CPU" unit:"µs" group:"CPU" short:"store" merge:"store"`
+	AppCPUUS          *float64 `json:"app_cpu_us" label:"app CPU" unit:"µs" group:"CPU" short:"app" merge:"app"`
+	LoadCPUUS         *float64 `json:"load_cpu_us" label:"load CPU" unit:"µs" group:"CPU" short:"load" merge:"load"`
+	StoreBytesIn      *float64 `json:"store_bytes_in" label:"to the store" unit:"bytes" group:"store" short:"in" merge:"store"`
+	StoreBytesOut     *float64 `json:"store_bytes_out" label:"from the store" unit:"bytes" group:"store" short:"out" merge:"store"`
+	StoreMemoryBytes  *float64 `json:"store_memory_bytes" label:"kept in the store" unit:"bytes" group:"store" short:"kept" merge:"store"`   // by a finished saga
+	StoreBytesWritten *float64 `json:"store_bytes_written" label:"written to disk" unit:"bytes" group:"store" short:"written" merge:"store"` // by the store's server, or the embedded store
+	StoreCalls        *float64 `json:"store_calls" label:"store calls" group:"store operations" short:"calls" merge:"store"`                 // commands sent by clients
+	StoreRoundTrips   *float64 `json:"store_round_trips" label:"store round trips" group:"store operations" short:"round trips" merge:"app"`
+	StoreFsyncs       *float64 `json:"store_fsyncs" label:"store fsyncs" group:"store operations" short:"fsyncs" merge:"store"`
+
+	// NotMeasurable has the keys of figures that are null because they are below what can be
+	// measured: other work hides them.
+	NotMeasurable []string `json:"not_measurable"`
 }
 
 // CostFields lists the figures of a Cost.

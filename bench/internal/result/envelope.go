@@ -1,7 +1,8 @@
 package result
 
-// Schema is the version of the keys of summary.json.
-const Schema = 1
+// Schema is the version of the keys of summary.json. In version 1 validity had no because
+// and notes, and a search had no rate that was held.
+const Schema = 2
 
 // Kind names the command that wrote a result.
 type Kind string

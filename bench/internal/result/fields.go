@@ -3,6 +3,7 @@ package result
 import (
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"sagabench/internal/format"
@@ -50,13 +51,22 @@ func (f Field[T]) Text(figures T) string {
 	x := f.Of(figures)
 	switch {
 	case x == nil:
-		return format.Unknown
+		return f.Missing(figures)
 	case f.Unit == "share":
 		return format.Percent(*x)
 	case f.Unit == "" || f.Unit[0] == '/':
 		return format.Number(*x) + f.Unit
 	}
 	return format.Number(*x) + " " + f.Unit
+}
+
+// Missing is shown in place of a figure that is nil: it is unknown, or below what can be
+// measured.
+func (f Field[T]) Missing(figures T) string {
+	if c, ok := any(figures).(Cost); ok && slices.Contains(c.NotMeasurable, f.Key) {
+		return "(not measurable)" // a word would align its column as words
+	}
+	return format.Unknown
 }
 
 // Heading writes the label with its unit, for a column of plain numbers.

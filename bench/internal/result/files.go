@@ -114,7 +114,7 @@ func fillEmpty(v reflect.Value) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
+			if f := v.Type().Field(i); f.IsExported() && f.Tag.Get("json") != "-" {
 				fillEmpty(v.Field(i))
 			}
 		}

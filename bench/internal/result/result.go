@@ -38,8 +38,10 @@ func ReadResult(dir string) (Result, error) {
 		return Result{}, fmt.Errorf("read %s: %w", path, err)
 	}
 	switch {
-	case kind.Schema != Schema:
-		return Result{}, fmt.Errorf("read %s: schema %d, this program knows %d", path, kind.Schema, Schema)
+	case kind.Schema < Schema:
+		return Result{}, fmt.Errorf("read %s: it has schema %d of an older version, and this program reads %d: measure again", path, kind.Schema, Schema)
+	case kind.Schema > Schema:
+		return Result{}, fmt.Errorf("read %s: it has schema %d of a newer version, and this program reads %d", path, kind.Schema, Schema)
 	case kind.Capacity != nil:
 		c := new(CapacitySummary)
 		if err := json.Unmarshal(text, c); err != nil {
@@ -83,18 +85,15 @@ func (s Summary) step() Step {
 }
 
 // MainStep returns the measurement that the figures of the result are quoted from: the run,
-// or the last step at the highest rate that met the service level. It returns nil if there
-// is none.
+// or the last hold of the held rate. It returns nil if there is none.
 func (r Result) MainStep() *Step {
 	if r.Run != nil {
 		m := r.Run.step()
 		return &m
 	}
-	var main *Step
-	for _, m := range r.Capacity.Capacity.ByRate() {
-		if rate := r.Capacity.Capacity.RatePerS; rate != nil && m.MeetsSLO != nil && *m.MeetsSLO && *m.Load.OfferedPerS <= *rate {
-			main = &m
-		}
+	c := r.Capacity.Capacity
+	if holds := c.HeldSteps(); c.Held != nil && len(holds) > 0 {
+		return &holds[len(holds)-1]
 	}
-	return main
+	return nil
 }

@@ -36,7 +36,7 @@ func TestSummary_JSONUnknownIsNullAndKeyIsThere(t *testing.T) {
 		"service_ms":    "p50 p90 p95 p99 p999 p9999 max mean",
 		"cost_per_saga": "store_cpu_us app_cpu_us load_cpu_us store_bytes_in store_bytes_out store_memory_bytes store_calls store_round_trips store_fsyncs",
 		"check":         "terminal lost both_outcomes uncompensated unfinished",
-		"load":          "offered_per_s late dropped",
+		"load":          "offered_per_s lateness_ms delayed dropped unanswered_start unanswered_end",
 		"run":           "commit",
 		"environment":   "governor",
 		"resources":     "load_cores app_cores store_cores store_fsyncs_per_s host_busy network_share",
@@ -86,11 +86,11 @@ func TestRead_RefusesAnotherSchema(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := resulttest.ClosedRun()
-	s.Schema = 2
+	s.Schema = 1
 	_, err := result.Write(dir, s)
 	require.NoError(t, err)
 	_, _, err = result.Read(dir)
-	require.ErrorContains(t, err, "schema 2")
+	require.ErrorContains(t, err, "it has schema 1 of an older version, and this program reads 2: measure again")
 }
 
 func TestLatencyOf_NoPercentileWithoutTenSamplesBeyond(t *testing.T) {
@@ -122,10 +122,11 @@ func TestReadResult_SaysWhatIsNone(t *testing.T) {
 	require.ErrorIs(t, err, result.ErrNoResult)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	for content, want := range map[string]string{
-		`{"schema": 1, "lua": {}}`:  result.ErrNoResult.Error(),
-		`{"schema": 2, "load": {}}`: "schema 2",
+		`{"schema": 2, "lua": {}}`:  result.ErrNoResult.Error(),
+		`{"schema": 1, "load": {}}`: "it has schema 1 of an older version, and this program reads 2: measure again",
+		`{"schema": 3, "load": {}}`: "it has schema 3 of a newer version, and this program reads 2",
 		`{`:                         "unexpected end",
-		`{"schema": 1, "load": 7}`:  "cannot unmarshal",
+		`{"schema": 2, "load": 7}`:  "cannot unmarshal",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, result.FileSummary), []byte(content), 0o644))
 		_, err := result.ReadResult(dir)

@@ -47,6 +47,15 @@ func (o SLO) Judge(m Measurement) (met *bool, why string) {
 	return &yes, ""
 }
 
+// Allows reports whether the latency meets the goal if so many requests of a total are over
+// its limit.
+func (g LatencyGoal) Allows(over, total int64) bool {
+	return float64(over) <= g.Allowed()*float64(total)
+}
+
+// Allowed returns the share of requests that may be over the limit.
+func (g LatencyGoal) Allowed() float64 { return 1 - g.Percentile/100 }
+
 // String writes the service level as "p99 ≤ 20 ms, errors ≤ 0.1%".
 func (o SLO) String() string {
 	return strings.TrimPrefix(o.LatencyLimits()+", errors ≤ "+format.Short(100*o.Errors)+"%", ", ")

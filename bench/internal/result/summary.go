@@ -53,6 +53,10 @@ type Store struct {
 	Version    string            `json:"version"`
 	Settings   map[string]string `json:"settings"`   // by the engine's names
 	Durability string            `json:"durability"` // D0 to D4; empty: unknown
+
+	// RetentionS is how long the app keeps a finished saga in it, in seconds. It is null if
+	// the app was not started for the run: then its own configuration says.
+	RetentionS *float64 `json:"retention_s"`
 }
 
 // Embedded reports whether the store is a part of the app's process.
@@ -66,11 +70,6 @@ type Scenario struct {
 	Fail     float64 `json:"fail"`     // share of sagas that fail on request
 }
 
-// LateAfter is the delay from which on a request counts as sent late. Timers and schedulers
-// cause a millisecond or two. Ten show that the sender, or its limit of requests in flight,
-// did not keep up.
-const LateAfter = 10 * time.Millisecond
-
 // Load modes.
 const (
 	Open   = "open"   // requests are due at a fixed rate, whatever the answers do
@@ -83,19 +82,21 @@ type Load struct {
 	InFlight     int              `json:"in_flight"`      // requests in flight: constant in a closed loop, the limit in an open loop
 	Profile      string           `json:"profile"`        // rate of each load host, as 500/s, 100/s,200/s or 100/s..2000/s; empty in a closed loop
 	Arrival      string           `json:"arrival"`        // constant or poisson; empty in a closed loop
+	Seed         *uint64          `json:"seed"`           // of random arrivals; null: they are not random, or several load hosts made them
 	OfferedPerS  *float64         `json:"offered_per_s"`  // average; null in a closed loop
 	AchievedPerS float64          `json:"achieved_per_s"` // acknowledged sagas
 	Requests     int64            `json:"requests"`
 	Errors       int64            `json:"errors"` // a saga that fails on request is none
 	ErrorsByKind map[string]int64 `json:"errors_by_kind"`
-	Late         *int64           `json:"late"`    // requests sent over 10 ms after they were due; null in a closed loop
-	Dropped      *int64           `json:"dropped"` // requests never sent; null in a closed loop
-}
+	LatenessMS   *Lateness        `json:"lateness_ms"` // of the requests that were not delayed; null in a closed loop
+	Delayed      *int64           `json:"delayed"`     // requests that waited because in_flight was reached; null in a closed loop
+	Dropped      *int64           `json:"dropped"`     // requests never sent; null in a closed loop
 
-// Validity says whether a result may be used.
-type Validity struct {
-	Valid    bool     `json:"valid"`
-	Warnings []string `json:"warnings"` // "what: why, with its numbers"
+	// Requests that were due and not answered yet, when the measured part began and when
+	// sending ended, the dropped ones included: a growing backlog if there are more at the
+	// end. Null in a closed loop.
+	UnansweredStart *int64 `json:"unanswered_start"`
+	UnansweredEnd   *int64 `json:"unanswered_end"`
 }
 
 // Environment is the machine of the load generator.
@@ -107,6 +108,30 @@ type Environment struct {
 	Go       string            `json:"go"`
 	Governor *string           `json:"governor"` // CPU frequency governor; null: unknown
 	Versions map[string]string `json:"versions"` // of libraries and tools
+
+	CPUQuota    *float64 `json:"cpu_quota"`    // cores that the cgroups of the load generator allow; null: no quota, or unknown
+	MemoryLimit *int64   `json:"memory_limit"` // bytes that they allow; null: no limit, or unknown
+	CPUs        CPUs     `json:"cpus"`
+
+	StoreDisk *StoreDisk `json:"store_disk"` // null: it is not known where the store keeps its files
+}
+
+// CPUs lists the logical CPUs that the processes on the load generator's machine may use, as
+// "0-3,8"; null: unknown, or on another machine.
+type CPUs struct {
+	Load  *string `json:"load"`
+	App   *string `json:"app"`
+	Store *string `json:"store"`
+}
+
+// StoreDisk is what the store's files are on.
+type StoreDisk struct {
+	FileSystem string   `json:"file_system"`  // empty: unknown
+	Mount      string   `json:"mount"`        // directory that it is mounted on; empty: unknown
+	Device     string   `json:"device"`       // by the kernel's name, as vda1; empty: unknown, or none
+	Rotational *bool    `json:"rotational"`   // as the kernel says, which of a virtual disk may not know; null: unknown
+	FsyncP50MS *float64 `json:"fsync_p50_ms"` // milliseconds to append 4 KiB and fsync, before the load; null: unknown
+	FsyncP99MS *float64 `json:"fsync_p99_ms"`
 }
 
 // The separators of profiles that change the rate.
@@ -154,6 +179,51 @@ func (e Environment) Machine() string {
 	return machine
 }
 
+// String describes the disk: its file system and device, and how long it takes to append
+// 4 KiB and to fsync.
+func (d StoreDisk) String() string {
+	text := cmp.Or(d.FileSystem, "an unknown file system")
+	if d.Device != "" {
+		text += " on " + d.Device
+		if d.Rotational != nil && *d.Rotational {
+			text += " (rotational)"
+		}
+	}
+	if d.Mount != "" {
+		text += ", mounted on " + d.Mount
+	}
+	if d.FsyncP50MS == nil || d.FsyncP99MS == nil {
+		return text
+	}
+	return fmt.Sprintf("%s, 4 KiB fsynced in %s ms, p99 %s ms", text, format.Number(*d.FsyncP50MS), format.Number(*d.FsyncP99MS))
+}
+
+// Limits describes what the cgroups of the load generator allow; empty: they limit nothing.
+func (e Environment) Limits() string {
+	var limits []string
+	if e.CPUQuota != nil {
+		limits = append(limits, "CPU quota "+format.Short(*e.CPUQuota)+" cores")
+	}
+	if e.MemoryLimit != nil {
+		limits = append(limits, "memory "+format.Bytes(*e.MemoryLimit))
+	}
+	return strings.Join(limits, ", ")
+}
+
+// String lists the CPUs by process: "load 0-1, app 0-1". It is empty if none are known.
+func (c CPUs) String() string {
+	var known []string
+	for _, p := range []struct {
+		name string
+		cpus *string
+	}{{"load", c.Load}, {"app", c.App}, {"store", c.Store}} {
+		if p.cpus != nil {
+			known = append(known, p.name+" "+*p.cpus)
+		}
+	}
+	return strings.Join(known, ", ")
+}
+
 // ErrorKinds lists the errors with their counts, the most frequent first.
 func (l Load) ErrorKinds() []string {
 	kinds := slices.SortedFunc(maps.Keys(l.ErrorsByKind), func(a, b string) int {
@@ -163,14 +233,6 @@ func (l Load) ErrorKinds() []string {
 		kinds[i] = fmt.Sprintf("%s × %s", format.Count(l.ErrorsByKind[kind]), kind)
 	}
 	return kinds
-}
-
-// Verdict returns the line above an invalid result, empty for a valid one.
-func (v Validity) Verdict() string {
-	if v.Valid {
-		return ""
-	}
-	return "NOT VALID: the warnings below say why; do not quote these numbers"
 }
 
 // Pairs writes the entries of m in the order of their keys, as "a=1, b=2".

@@ -18,6 +18,31 @@ type Sample struct {
 	Batch          *float64 `json:"batch"`            // changes per call to the store
 }
 
+// Second is the requests that were due in one second of a measurement.
+type Second struct {
+	Due       int64    // sent or dropped
+	Errors    int64    // failed
+	Dropped   int64    // never sent
+	LatencyUS []uint32 // of the others, in µs from the due time
+}
+
+// Over counts the requests that took longer than a limit, failed or were never sent.
+func (s Second) Over(ms float64) (n int64) {
+	n = s.Errors + s.Dropped
+	for _, us := range s.LatencyUS {
+		if float64(us) > 1000*ms {
+			n++
+		}
+	}
+	return n
+}
+
+// OverLimit ends a measurement once more than Most of its requests are over a limit.
+type OverLimit struct {
+	MS   float64
+	Most int64
+}
+
 // TimelineOf joins the intervals of the load with samples of resources on the same clock.
 // Each interval gets the sample whose end is nearest to its own, if it is less than half an
 // interval away. It leaves out intervals that are too short for a rate. Without intervals it

@@ -9,7 +9,8 @@
 //	load   getrusage of this process, to the microsecond
 //	app    its process if it runs here (the kernel's clock ticks, 10 ms), its /metrics
 //	       elsewhere and for what the store's client counts
-//	store  a [Store]: see package backend
+//	store  a [Store]: see package backend; what an embedded one wrote to disk, and what it
+//	       put off, from the app's /metrics; its device from the kernel's block statistics
 //	host   the kernel's CPU times of this machine, and the counters of its network
 //	       interfaces that lead to other machines
 //

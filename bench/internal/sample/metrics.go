@@ -17,8 +17,12 @@ import (
 const (
 	metricRoundTrips = "sagabench_store_round_trips_total"
 	metricFsyncs     = "sagabench_store_fsyncs_total"
+	metricWritten    = "sagabench_store_written_bytes_total"
+	metricDebt       = "sagabench_store_debt_bytes"
 	metricCPU        = "process_cpu_seconds_total"
-	metricCores      = "go_sched_gomaxprocs_threads"
+	metricCores      = "sagabench_cpu_cores_usable"
+	metricGoCores    = "go_sched_gomaxprocs_threads" // of a server without the former; it has no half cores
+	metricThrottled  = "sagabench_cpu_throttled_seconds_total"
 	metricBatches    = "sagabench_store_batch_changes"         // a histogram
 	metricCalls      = "sagabench_store_call_duration_seconds" // a histogram
 	metricAcceptWait = "sagabench_connections_kept_out_seconds_total"

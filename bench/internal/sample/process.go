@@ -3,8 +3,12 @@ package sample
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -68,6 +72,22 @@ func cpusOf(pids ...int) (all []int) {
 	return slices.Compact(all)
 }
 
+// deviceWritten returns the bytes written to a block device since the machine was started.
+func deviceWritten(name string) (*float64, error) {
+	text, err := os.ReadFile(filepath.Join("/sys/class/block", name, "stat"))
+	if err != nil {
+		return nil, err
+	}
+	const written, sector = 6, 512 // https://docs.kernel.org/block/stat.html
+	fields := strings.Fields(string(text))
+	if len(fields) <= written {
+		return nil, fmt.Errorf("%s: %q is not known", name, text)
+	}
+	sectors, err := strconv.ParseFloat(fields[written], 64)
+	sectors *= sector
+	return &sectors, err
+}
+
 // ownUse is what this process used since it began.
 type ownUse struct {
 	cpu     time.Duration // user and system
@@ -89,7 +109,7 @@ func readOwnUse() (ownUse, error) {
 
 // hostTimes are CPU seconds of this machine since it was started.
 type hostTimes struct {
-	busy, total []float64 // per core
+	busy, total []float64 // per core; the hypervisor's steal is in total only
 	steal       float64   // of all cores: what the hypervisor gave to others
 }
 
@@ -100,11 +120,10 @@ func readHost(ctx context.Context) (*hostTimes, error) {
 	}
 	h := &hostTimes{}
 	for _, c := range cores {
-		idle := c.Idle + c.Iowait
 		// Guest time is a part of user and nice time.
-		busy := c.User + c.System + c.Nice + c.Irq + c.Softirq + c.Steal
+		busy := c.User + c.System + c.Nice + c.Irq + c.Softirq
 		h.busy = append(h.busy, busy)
-		h.total = append(h.total, busy+idle)
+		h.total = append(h.total, busy+c.Idle+c.Iowait+c.Steal)
 		h.steal += c.Steal
 	}
 	return h, nil

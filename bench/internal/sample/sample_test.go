@@ -97,7 +97,9 @@ func TestUsage_ProcessesAreMeasured(t *testing.T) {
 	require.Equal(t, e.CPUs.Load, e.CPUs.App)
 	require.Empty(t, e.CPUs.Store)
 	require.InDelta(t, *u.Total.AppCPUUS/1e6/u.Elapsed.Seconds(), *e.AppCores, 1e-9)
-	require.Positive(t, e.LoadCoresUsable)
+	require.Positive(t, *e.LoadCoresUsable)
+	require.NotNil(t, e.LoadThrottled)
+	require.GreaterOrEqual(t, e.HostCores, len(e.CPUs.Load))
 	require.False(t, e.StoreOneCore)
 }
 
@@ -231,6 +233,13 @@ func TestUsage_AppWithoutMetricsIsAFailure(t *testing.T) {
 	s := begin(t, cfg)
 	require.NoError(t, s.End(t.Context()))
 	require.Contains(t, s.Usage().Failures[0], "404 Not Found")
+}
+
+func TestPerSaga_HasNoCostBelowZero(t *testing.T) {
+	t.Parallel()
+	back, none := -4096.0, 0.0
+	cost := Usage{Total: result.Cost{StoreMemoryBytes: &back, StoreFsyncs: &none}}.PerSaga(10)
+	require.Equal(t, result.Cost{StoreFsyncs: &none, NotMeasurable: []string{"store_memory_bytes"}}, cost)
 }
 
 func TestPerSaga_OfNoSagasNothingIsKnown(t *testing.T) {

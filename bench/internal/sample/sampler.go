@@ -21,7 +21,8 @@ type Config struct {
 	AppToken   secret.Text // sent to them, if set
 
 	OpenStore func(context.Context) (Store, error) // connects to the store's server; nil: it has none
-	StorePID  int                                  // the server's process on this machine; 0: unknown
+
+	StoreDevice string // block device of the store's files, by the kernel's name; empty: unknown
 
 	Every time.Duration       // between samples of the timeline; 0: there are none
 	Watch func(result.Sample) // called with each sample of the timeline; may be nil, and must return quickly
@@ -34,9 +35,13 @@ func Default() Config {
 	return Config{Every: time.Second, Timeout: 5 * time.Second}
 }
 
-// Store measures the server of a store over one interval. Only CPU may be called at any
-// time.
+// Store measures the server of a store over one interval. Only CPU and PID may be called
+// at any time.
 type Store interface {
+	// PID returns the server's process on this machine, the one that started the others
+	// of several; 0: unknown.
+	PID() int
+
 	Begin(ctx context.Context) error
 	End(ctx context.Context) error
 
@@ -129,6 +134,10 @@ type snapshot struct {
 	app      *float64 // CPU seconds of the app's processes
 	host     *hostTimes
 	links    map[string]link
+	pressure *float64 // seconds in which something waited for a CPU of this machine
+	load     allowed
+	store    allowed
+	device   *float64 // bytes written to the store's device
 	cpus     validity.CPUs
 	metrics  metrics
 	failures []error
@@ -142,9 +151,18 @@ func (s *snapshot) readProcesses(ctx context.Context, sampler *Sampler) {
 	s.fail("the CPU of this machine", err)
 	s.links, err = readLinks(ctx, interfaces)
 	s.fail("the network of this machine", err)
+	s.pressure = cpuPressure()
+	if device := sampler.cfg.StoreDevice; device != "" {
+		s.device, err = deviceWritten(device)
+		s.fail("the device of the store", err)
+	}
 	s.cpus = validity.CPUs{Load: cpusOf(os.Getpid()), App: cpusOf(sampler.cfg.AppPIDs...)}
-	if pid := sampler.cfg.StorePID; pid != 0 {
-		s.cpus.Store = cpusOf(pid)
+	s.load = allowedOf(os.Getpid(), s.cpus.Load)
+	if sampler.store != nil {
+		if pid := sampler.store.PID(); pid != 0 {
+			s.cpus.Store = cpusOf(pid)
+			s.store = allowedOf(pid, s.cpus.Store)
+		}
 	}
 	s.at = time.Now()
 	s.own, err = readOwnUse()

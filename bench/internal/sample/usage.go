@@ -1,11 +1,12 @@
 package sample
 
 import (
+	"cmp"
 	"fmt"
-	"runtime"
 	"slices"
 	"time"
 
+	"sagabench/bench/internal/cgroup"
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/validity"
 )
@@ -15,6 +16,7 @@ type Usage struct {
 	Elapsed   time.Duration
 	Total     result.Cost // in the units of a saga's cost
 	Resources result.Resources
+	HostCores int // of this machine; 0: unknown
 	CPUs      validity.CPUs
 	GCPause   time.Duration   // of this process
 	Timeline  []result.Sample // without what was done meanwhile
@@ -35,6 +37,9 @@ func (s *Sampler) Usage() Usage {
 	for _, err := range slices.Concat(b.failures, a.failures) {
 		u.Failures = append(u.Failures, err.Error())
 	}
+	if a.host != nil {
+		u.HostCores = len(a.host.total)
+	}
 	t, r := &u.Total, &u.Resources
 
 	load := (a.own.cpu - b.own.cpu).Seconds()
@@ -46,6 +51,11 @@ func (s *Sampler) Usage() Usage {
 	t.AppCPUUS = times(app, microseconds)
 	t.StoreRoundTrips = a.metrics.since(b.metrics, metricRoundTrips)
 	t.StoreFsyncs = a.metrics.since(b.metrics, metricFsyncs)
+	t.StoreBytesWritten = a.metrics.since(b.metrics, metricWritten)
+	if before, after := b.metrics.value(metricDebt), a.metrics.value(metricDebt); before != nil && after != nil {
+		grown := *after - *before
+		r.StoreDebtBytes = &grown
+	}
 	if s.store != nil {
 		s.store.AddTo(&u) // it knows its fsyncs better than its client
 	}
@@ -53,26 +63,39 @@ func (s *Sampler) Usage() Usage {
 	perS := func(total *float64) *float64 { return perSecond(total, u.Elapsed) }
 	r.LoadCores = perS(&load)
 	r.AppCores = perS(app)
-	r.AppCoresUsable = a.metrics.value(metricCores)
+	usable := cgroup.OwnCores()
+	r.LoadCoresUsable = &usable
+	r.AppCoresUsable = cmp.Or(a.metrics.value(metricCores), a.metrics.value(metricGoCores))
+	r.StoreCoresUsable = a.store.cores
+	r.LoadThrottled = a.load.throttledShare(b.load, u.Elapsed)
+	r.AppThrottled = times(perS(a.metrics.since(b.metrics, metricThrottled)), 1/float64(max(1, len(s.cfg.AppMetrics))))
+	r.StoreThrottled = a.store.throttledShare(b.store, u.Elapsed)
 	r.StoreCores = perS(times(t.StoreCPUUS, 1/microseconds))
 	r.StoreFsyncsPerS = perS(t.StoreFsyncs)
 	r.StoreCallsInFlight = perS(a.metrics.since(b.metrics, metricCalls+"_sum"))
 	r.StoreConns = a.metrics.value(metricConns)
 	r.StoreConnWaits = perS(a.metrics.since(b.metrics, metricConnWaits))
 	r.AppAcceptWait = perS(a.metrics.since(b.metrics, metricAcceptWait))
+	r.StoreDeviceBytesPerS = perS(difference(b.device, a.device))
 	r.HostBusy, r.BusiestCore, r.HostSteal = a.host.since(b.host)
+	r.HostCPUPressure = perS(difference(b.pressure, a.pressure))
 	r.NetworkBytesPerS, r.NetworkShare = networkUse(b.links, a.links, u.Elapsed)
 	return u
 }
 
 // PerSaga divides the totals by the number of sagas that were acknowledged in the
-// interval. Without sagas, no cost is known.
+// interval. Without sagas, no cost is known. A total below 0 shows other work: a server that
+// gave memory back, for example.
 func (u Usage) PerSaga(sagas int64) (cost result.Cost) {
 	if sagas <= 0 {
 		return cost
 	}
 	for _, f := range result.CostFields {
-		if total := f.Of(u.Total); total != nil {
+		switch total := f.Of(u.Total); {
+		case total == nil:
+		case *total < 0:
+			cost.NotMeasurable = append(cost.NotMeasurable, f.Key)
+		default:
 			x := result.Round(*total / float64(sagas))
 			f.Set(&cost, &x)
 		}
@@ -83,11 +106,11 @@ func (u Usage) PerSaga(sagas int64) (cost result.Cost) {
 // Evidence returns what validity needs to know of the machine.
 func (u Usage) Evidence() validity.Evidence {
 	return validity.Evidence{
-		Resources:       u.Resources,
-		LoadCoresUsable: runtime.GOMAXPROCS(0),
-		CPUs:            u.CPUs,
-		GCPause:         u.GCPause,
-		Failures:        u.Failures,
+		Resources: u.Resources,
+		HostCores: u.HostCores,
+		CPUs:      u.CPUs,
+		GCPause:   u.GCPause,
+		Failures:  u.Failures,
 	}
 }
 

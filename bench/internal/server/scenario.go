@@ -65,6 +65,9 @@ func (s Scenario) with(query string) (Scenario, error) {
 	return s, s.Validate()
 }
 
+// ParseScenario returns the sagas that /bench/saga makes for a query by default.
+func ParseScenario(query string) (Scenario, error) { return DefaultScenario().with(query) }
+
 // parameter splits and unescapes a parameter. Malformed escapes stay as they are, which no
 // parameter accepts.
 func parameter(pair string) (name, value string) {

@@ -225,18 +225,26 @@ func TestVegetaCommand_DrivesTheServer(t *testing.T) {
 func driveWithVegeta(t *testing.T, token secret.Text) {
 	s := testkit.OpenPebble(t)
 	at := start(t, s, func(c *Config, _ *Deps) { c.Tokens = secret.NewTokens(token.Reveal()) })
-	line := VegetaCommand(at.server.URL(), Scenario{Steps: 1, Branches: BranchesHTTP}.Query(), 8, token.IsSet())
-	require.NotContains(t, line, theToken)
-	shorter := strings.Replace(line, "-duration=10s", "-duration=200ms", 1)
-	require.NotEqual(t, line, shorter)
-	command := exec.Command("sh", "-c", shorter)
-	command.Env = append(os.Environ(), "SAGABENCH_SERVER_TOKEN="+token.Reveal())
-	output, err := command.CombinedOutput()
-	require.NoError(t, err, string(output))
-	require.Regexp(t, `Status Codes +\[code:count\] +200:[1-9]\d* +\n`, string(output))
-	require.Regexp(t, `Success +\[ratio\] +100\.00%`, string(output))
+	c := VegetaCommand{at.server.URL(), Scenario{Steps: 1, Branches: BranchesHTTP}.Query(), token.IsSet()}
+	run := func(line string) string {
+		require.NotContains(t, line, theToken)
+		command := exec.Command("sh", "-c", strings.Replace(line, "-duration=10s", "-duration=200ms", 1))
+		command.Env = append(os.Environ(), "SAGABENCH_SERVER_TOKEN="+token.Reveal())
+		output, err := command.CombinedOutput()
+		require.NoError(t, err, string(output))
+		return string(output)
+	}
+	output := run(c.Closed(8))
+	require.Regexp(t, `Status Codes +\[code:count\] +200:[1-9]\d* +\n`, output)
+	require.Regexp(t, `Success +\[ratio\] +100\.00%`, output)
+	open := c.Open()
+	require.Equal(t, strings.Replace(open[0], "before", "after", 1), open[2])
+	require.Equal(t, token.IsSet(), strings.Contains(open[0], `-H "Authorization: Bearer ${SAGABENCH_SERVER_TOKEN%% *}" http`))
+	require.Contains(t, run(strings.TrimSuffix(open[1], " >app.bin")+" | go tool vegeta report"), "100.00%")
+	many := strings.NewReplacer("http://APP1:PORT", c.URL, "http://APP2:PORT", c.URL).Replace(c.ManyHosts())
+	require.Contains(t, run(strings.TrimSuffix(many, ` >"$HOSTNAME.bin"`)+" | go tool vegeta report"), "100.00%")
 	require.NotZero(t, count(t, s))
-	require.NotContains(t, VegetaCommand("http://127.0.0.1:1", "", 8, false), "?")
+	require.NotContains(t, VegetaCommand{URL: "http://127.0.0.1:1"}.Closed(8), "?")
 }
 
 func TestServer_ThePage_ShowsWhatTheCoordinatorDid(t *testing.T) {

@@ -2,19 +2,53 @@ package server
 
 import "fmt"
 
-// VegetaCommand returns a shell command that sends load to the server at url for ten seconds,
-// in a closed loop of inFlight requests. The query may be empty. The command takes the token
+// A VegetaCommand sends load for ten seconds with vegeta, from a shell. It takes the token
 // from the environment.
-func VegetaCommand(url, query string, inFlight int, withToken bool) string {
-	if query != "" {
-		query = "?" + query
-	}
-	header := ""
-	if withToken {
-		header = ` -header="Authorization: Bearer ${SAGABENCH_SERVER_TOKEN%% *}"` // the first, if there are several
-	}
+type VegetaCommand struct {
+	URL       string // of the server
+	Query     string // of /bench/saga; may be empty
+	WithToken bool
+}
+
+// Closed returns the command of a closed loop of inFlight requests.
+func (c VegetaCommand) Closed(inFlight int) string {
 	// Workers and connections bound the requests in flight. Without -workers vegeta starts
 	// with 10, without -connections it opens new ones.
-	return fmt.Sprintf(`echo "GET %s/bench/saga%s" | go tool vegeta attack%s -rate=0 -max-workers=%d -workers=%[4]d -connections=%[4]d -duration=10s | go tool vegeta report`,
-		url, query, header, inFlight)
+	return c.attack(fmt.Sprintf("-rate=0 -max-workers=%d -workers=%[1]d -connections=%[1]d", inFlight), c.URL) + " | go tool vegeta report"
+}
+
+// Open returns the commands of an open loop. They save the server's metrics from before and
+// after it, which bench report reads beside vegeta's results.
+func (c VegetaCommand) Open() []string {
+	metrics := "curl -s" + c.header("-H ") + " " + c.URL + "/metrics"
+	return []string{metrics + " >app.before.prom", c.attack(openRate, c.URL) + " >app.bin", metrics + " >app.after.prom"}
+}
+
+// ManyHosts returns the command that each load host runs, for two app hosts.
+func (c VegetaCommand) ManyHosts() string {
+	return c.attack(openRate, "http://APP1:PORT", "http://APP2:PORT") + ` >"$HOSTNAME.bin"`
+}
+
+// openRate is for each load host. The cap bounds what a server that stalls makes vegeta start.
+const openRate = "-rate=500/s -max-workers=1000"
+
+// attack sends to the servers in turn.
+func (c VegetaCommand) attack(flags string, urls ...string) string {
+	query := ""
+	if c.Query != "" {
+		query = "?" + c.Query
+	}
+	command := `printf 'GET %s\n'`
+	for _, url := range urls {
+		command += fmt.Sprintf(` "%s/bench/saga%s"`, url, query)
+	}
+	return fmt.Sprintf(`%s | go tool vegeta attack%s %s -duration=10s`, command, c.header("-header="), flags)
+}
+
+// header returns the flag with the token; the first, if there are several.
+func (c VegetaCommand) header(flag string) string {
+	if !c.WithToken {
+		return ""
+	}
+	return " " + flag + `"Authorization: Bearer ${SAGABENCH_SERVER_TOKEN%% *}"`
 }

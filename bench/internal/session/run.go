@@ -27,7 +27,7 @@ func Run(ctx context.Context, cfg Config, servers Servers) (result.Summary, erro
 		m.load.Incomplete = err.Error()
 	}
 
-	evidence := m.evidence(cfg.Load.Duration)
+	evidence := m.evidence(cfg.Load)
 	summary := s.summary(ctx, m.load.Elapsed)
 	summary.Measurement = m.figures()
 	summary.Timeline = result.TimelineOf(m.load.Intervals, m.usage.Timeline)

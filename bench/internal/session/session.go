@@ -35,6 +35,7 @@ type Config struct {
 	Scenario server.Scenario     // the sagas
 	Token    secret.Text         // sent to the servers, if set
 	Load     load.Config         // of Run; the session sets Targets, Token, Dir, Begin and End
+	SLO      result.SLO          // that Measure looks at; empty: none
 	Status   func(string)        // called with what is being done; may be nil
 	Watch    func(result.Sample) // called each second of a measurement with what was used; may be nil
 }
@@ -70,6 +71,7 @@ type site struct {
 	sharedHost bool         // see result.Run
 	targets    []string     // see result.Run
 	preloaded  int64        // sagas that start puts into the store
+	retentionS *float64     // see result.Store
 }
 
 // endpoint is where a server takes load and serves its metrics.
@@ -88,7 +90,9 @@ type Session struct {
 	sample  sample.Config
 
 	before    store.Settings
-	leftovers int64 // sagas in the store before the first measurement
+	disk      *result.StoreDisk // nil: it is not known where the store's files are
+	cpus      validity.CPUs     // that the processes may use
+	leftovers int64             // sagas in the store before the first measurement
 	started   time.Time
 
 	tried, measured  int
@@ -124,6 +128,10 @@ func Open(ctx context.Context, cfg Config, servers Servers) (*Session, error) {
 	if err != nil {
 		s.discard(ctx)
 		return nil, err
+	}
+	if dir := s.filesDir(); dir != "" {
+		cfg.status("timing fsyncs on the store's disk")
+		s.disk = environment.Disk(dir)
 	}
 	s.started = time.Now()
 	s.sample = s.sampleConfig()
@@ -164,9 +172,13 @@ func (s *Session) Measure(ctx context.Context, shape load.Config) (result.Step, 
 		}
 		return result.Step{}, err
 	}
-	e := m.evidence(shape.Duration)
-	step := result.Step{Measurement: m.figures(), StartS: began.Sub(s.started).Seconds(), DurationS: m.load.Elapsed.Seconds()}
-	step.Validity = validity.JudgeStep(step, e, s.site.sharedHost)
+	e := m.evidence(shape)
+	e.SLO = s.cfg.SLO
+	step := result.Step{
+		Measurement: m.figures(), StartS: began.Sub(s.started).Seconds(), DurationS: m.load.Elapsed.Seconds(),
+		Seconds: m.load.Seconds,
+	}
+	step.Validity = validity.JudgeStep(step, e, result.Run{Store: s.storeSummary(s.before), SharedHost: s.site.sharedHost})
 	return step, err
 }
 
@@ -192,6 +204,7 @@ func (s *Session) measure(ctx context.Context, shape load.Config, dir string) (m
 	}
 	if m.load.Elapsed > 0 {
 		m.usage = sampler.Usage()
+		s.cpus = m.usage.CPUs
 		s.measured++
 	}
 	if _, missing := os.Stat(filepath.Join(dir, result.FileAcknowledged)); missing == nil {
@@ -210,18 +223,17 @@ func (m measurement) figures() result.Measurement {
 		Load:        m.load.Load(),
 		LatencyMS:   result.LatencyOf(m.load.Latency),
 		ServiceMS:   result.LatencyOf(m.load.Service),
-		CostPerSaga: m.usage.PerSaga(m.load.Sagas()),
+		CostPerSaga: m.usage.PerSaga(m.load.Costed),
 		Resources:   m.usage.Resources,
 	}
 }
 
-// evidence is what the judge needs to know of a measurement with this planned length.
-func (m measurement) evidence(planned time.Duration) validity.Evidence {
+// evidence is what the judge needs to know of a measurement of this shape.
+func (m measurement) evidence(shape load.Config) validity.Evidence {
 	e := m.usage.Evidence()
 	e.Incomplete = m.load.Incomplete
-	e.Planned = planned
+	e.Planned = shape.Duration
 	e.Intervals = m.load.Intervals
-	e.LateOwn = m.load.LateOwn
 	e.Clamped = m.load.Clamped
 	return e
 }
@@ -239,7 +251,7 @@ func (s *Session) Close(ctx context.Context, ended error) (result.Summary, error
 		s.discard(ctx)
 		return result.Summary{}, ended
 	}
-	e := validity.Evidence{Planned: s.elapsed}
+	e := validity.Evidence{Planned: s.elapsed, CPUs: s.cpus}
 	switch {
 	case errors.Is(ended, context.Canceled):
 		e.Incomplete = "interrupted"
@@ -259,6 +271,8 @@ func (s *Session) Close(ctx context.Context, ended error) (result.Summary, error
 
 // summary returns what is the same for all measurements of the session.
 func (s *Session) summary(ctx context.Context, elapsed time.Duration) result.Summary {
+	machine := environment.Describe(ctx)
+	machine.StoreDisk, machine.CPUs = s.disk, s.cpus.Lists()
 	return result.Summary{Envelope: result.Envelope{
 		Schema: result.Schema, Kind: result.KindRun,
 		Run: result.Run{
@@ -268,7 +282,7 @@ func (s *Session) summary(ctx context.Context, elapsed time.Duration) result.Sum
 			Commit: environment.Commit(ctx),
 		},
 		Check:       result.Check{Acknowledged: s.acknowledged},
-		Environment: environment.Describe(ctx),
+		Environment: machine,
 	}}
 }
 

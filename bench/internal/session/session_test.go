@@ -95,7 +95,7 @@ func TestSession_AddsUpAndAuditsAllMeasurements(t *testing.T) {
 		m, err := s.Measure(t.Context(), shape(n))
 		require.NoError(t, err)
 		require.Equal(t, n, m.Load.InFlight)
-		require.True(t, m.Validity.Valid, m.Validity.Warnings)
+		require.True(t, m.Validity.Valid, m.Validity.Because)
 		require.Positive(t, m.StartS)
 		requests += m.Load.Requests
 	}
@@ -104,8 +104,9 @@ func TestSession_AddsUpAndAuditsAllMeasurements(t *testing.T) {
 	require.Greater(t, summary.Check.Acknowledged, requests, "with the warm-ups")
 	require.Equal(t, summary.Check.Acknowledged, *summary.Check.Lost, "the journals of all were looked at")
 	require.False(t, summary.Validity.Valid)
-	require.NotContains(t, strings.Join(summary.Validity.Warnings, "\n"), "incomplete")
+	require.NotContains(t, strings.Join(summary.Validity.Because, "\n"), "incomplete")
 	require.Empty(t, summary.Run.Targets, "it was started for this")
+	require.InDelta(t, s.site.store.Config.Retention.Seconds(), *summary.Run.Store.RetentionS, 0)
 
 	for _, step := range []string{"01", "02"} {
 		files, err := os.ReadDir(filepath.Join(s.cfg.Dir, stepsDir, step))
@@ -126,7 +127,7 @@ func TestClose_KeepsWhatWasMeasuredBeforeAnError(t *testing.T) {
 	require.NoError(t, err)
 	summary := closed(t.Context(), t, s, errors.New("enough of it"))
 	require.Positive(t, summary.Load.Requests)
-	requireInvalid(t, summary, "incomplete: enough of it")
+	requireInvalid(t, summary, "it is incomplete: enough of it")
 }
 
 func TestClose_LeavesNothingWhenNothingWasMeasured(t *testing.T) {
@@ -156,7 +157,7 @@ func TestMeasure_Interrupted(t *testing.T) {
 	require.False(t, m.Validity.Valid)
 	_, err = s.Measure(ctx, shape(2))
 	require.ErrorIs(t, err, context.Canceled)
-	requireInvalid(t, closed(ctx, t, s, err), "incomplete: interrupted")
+	requireInvalid(t, closed(ctx, t, s, err), "it is incomplete: interrupted")
 }
 
 func TestMeasure_TheServerEnds(t *testing.T) {
@@ -167,20 +168,21 @@ func TestMeasure_TheServerEnds(t *testing.T) {
 	m, err := s.Measure(t.Context(), one)
 	require.GreaterOrEqual(t, m.Load.Requests, int64(900))
 	require.ErrorContains(t, err, "the bench server ended in the middle")
-	requireInvalid(t, closed(t.Context(), t, s, err), "incomplete: the bench server ended in the middle")
+	requireInvalid(t, closed(t.Context(), t, s, err), "it is incomplete: the bench server ended in the middle")
 }
 
 func TestMeasure_SaysWhatElseFailedWhenTheServerEnds(t *testing.T) {
 	t.Parallel()
-	s := start(t, 1000)
+	s := start(t, 100)
 	one := shape(2)
-	one.Warmup = time.Hour
-	require.NoError(t, os.MkdirAll(filepath.Join(s.cfg.Dir, stepsDir, "01", result.FileResults), 0o700)) // no file can be made there
+	one.Duration, one.Warmup = time.Hour, 0
+	dir := filepath.Join(s.cfg.Dir, stepsDir, "01")
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	require.NoError(t, os.Symlink("/dev/full", filepath.Join(dir, result.FileResults)))
 	_, err := s.Measure(t.Context(), one)
 	require.ErrorContains(t, err, result.FileResults)
 	require.ErrorContains(t, err, "the bench server ended in the middle")
-	_, err = s.Close(t.Context(), err)
-	require.Error(t, err)
+	requireInvalid(t, closed(t.Context(), t, s, err), "it is incomplete: ")
 }
 
 func TestClose_SaysThatTheServerHadEnded(t *testing.T) {
@@ -191,7 +193,7 @@ func TestClose_SaysThatTheServerHadEnded(t *testing.T) {
 	process := s.servers.(*Started).process
 	process.Kill()
 	<-process.Done()
-	requireInvalid(t, closed(t.Context(), t, s, nil), "incomplete: the bench server ended in the middle")
+	requireInvalid(t, closed(t.Context(), t, s, nil), "it is incomplete: the bench server ended in the middle")
 }
 
 // goneServer is one that a test can end.
@@ -227,6 +229,7 @@ func TestSession_OfServersThatRun(t *testing.T) {
 	summary := closed(t.Context(), t, s, nil)
 	require.Equal(t, 2, summary.Run.AppHosts)
 	require.Equal(t, urls, summary.Run.Targets)
+	require.Nil(t, summary.Run.Store.RetentionS, "their own configuration says")
 	require.Equal(t, "load on this machine, 2 servers that ran before", summary.Run.Topology)
 	require.Nil(t, summary.Check.Lost, "nobody knows their store")
 	require.Positive(t, driven[0].Load())
@@ -249,7 +252,7 @@ func TestMeasure_EndsWithAServerThatRan(t *testing.T) {
 		m, err := s.Measure(t.Context(), shape(2))
 		if err != nil {
 			require.False(t, m.Validity.Valid)
-			requireInvalid(t, closed(t.Context(), t, s, err), "incomplete: not all servers answer any more: target: "+going+": ")
+			requireInvalid(t, closed(t.Context(), t, s, err), "it is incomplete: not all servers answer any more: target: "+going+": ")
 			return
 		}
 	}
@@ -265,7 +268,7 @@ func TestMeasure_GoesOnWithErrors(t *testing.T) {
 	m, err := s.Measure(t.Context(), shape(2))
 	require.NoError(t, err)
 	require.Positive(t, m.Load.Errors)
-	require.NotContains(t, strings.Join(closed(t.Context(), t, s, nil).Validity.Warnings, "\n"), "incomplete")
+	require.NotContains(t, strings.Join(closed(t.Context(), t, s, nil).Validity.Because, "\n"), "incomplete")
 }
 
 func TestOpen_TouchesNoDirectoryIfTheStoreCannotBeOpened(t *testing.T) {

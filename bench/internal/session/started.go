@@ -51,7 +51,8 @@ var errNoServer = errors.New("the bench server did not say where it listens")
 
 func (w *Started) describe(cfg Config) site {
 	target := w.Store.Fresh()
-	s := site{store: &target, ownPlace: !target.Embedded(), sharedHost: true, preloaded: w.Preload}
+	retention := target.Config.Retention.Seconds()
+	s := site{store: &target, ownPlace: !target.Embedded(), sharedHost: true, preloaded: w.Preload, retentionS: &retention}
 	if w.StoreServer != nil {
 		s.storePID, s.storeDir = w.StoreServer.PID(), w.StoreServer.Dir()
 	}

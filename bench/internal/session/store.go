@@ -49,20 +49,32 @@ func (s *Session) settings(ctx context.Context, st store.Store) (store.Settings,
 	return settings.WithFileSystem(disk, filesystem.InMemory(disk)), nil
 }
 
+// filesDir returns the directory of the store's files on this machine; empty if it is
+// unknown.
+func (s *Session) filesDir() string {
+	if s.site.store != nil && s.site.store.Embedded() {
+		return s.site.store.Config.Pebble.Dir
+	}
+	return s.site.storeDir
+}
+
 func (s *Session) storeSummary(settings store.Settings) result.Store {
 	if s.site.store == nil {
 		return result.Store{Settings: map[string]string{}}
 	}
 	return result.Store{
 		Driver: settings.Driver, Version: settings.Version,
-		Settings: settings.Values, Durability: settings.Durability.String(),
+		Settings: settings.Values, Durability: settings.Durability.String(), RetentionS: s.site.retentionS,
 	}
 }
 
 // sampleConfig returns all but the app servers.
 func (s *Session) sampleConfig() sample.Config {
 	cfg := sample.Default()
-	cfg.AppToken, cfg.Watch, cfg.StorePID = s.cfg.Token, s.cfg.Watch, s.site.storePID
+	cfg.AppToken, cfg.Watch = s.cfg.Token, s.cfg.Watch
+	if s.disk != nil {
+		cfg.StoreDevice = s.disk.Device
+	}
 	if store := s.site.store; store != nil {
 		cfg.OpenStore = backend.Sampler(backend.Server{
 			Driver: store.Driver, URL: store.URL(), Local: local(store.URL()), PID: s.site.storePID, Schema: store.Schema(),
@@ -101,7 +113,8 @@ func (s *Session) tryAudit(ctx context.Context, summary *result.Summary, e *vali
 	}
 	summary.Check = found.Check
 	stored := found.Sagas - s.leftovers
-	e.StoreSagas, e.Leftovers = &stored, &s.leftovers
+	leftovers := s.leftovers - s.site.preloaded
+	e.StoreSagas, e.Leftovers = &stored, &leftovers
 	e.Findings = found.Findings
 	return nil
 }

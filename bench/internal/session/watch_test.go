@@ -28,5 +28,5 @@ func TestRun_TellsWhatIsUsedAsItGoesOn(t *testing.T) {
 		}
 	}()
 	s := judged(ctx, t, cfg, serve(t, http.HandlerFunc(acknowledge)), nil)
-	requireInvalid(t, s, "incomplete: interrupted")
+	requireInvalid(t, s, "it is incomplete: interrupted")
 }

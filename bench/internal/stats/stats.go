@@ -79,3 +79,24 @@ func Bootstrap[T any](xs []float64, seed uint64, rounds int, statistic func(samp
 	}
 	return values
 }
+
+// BlockBootstrap draws samples of n positions in time, each made of blocks of consecutive
+// positions that begin anywhere and wrap around at the end. So what depends on its
+// neighbours in time stays together (circular block bootstrap, Politis and Romano, 1992).
+// It returns the statistic of each sample, which must not keep the positions.
+func BlockBootstrap(n, block int, seed uint64, rounds int, statistic func(positions []int) float64) []float64 {
+	rng := rand.New(rand.NewPCG(seed, uint64(n)))
+	positions := make([]int, n)
+	values := make([]float64, rounds)
+	for r := range values {
+		start := 0
+		for i := range positions {
+			if i%block == 0 {
+				start = rng.IntN(n)
+			}
+			positions[i] = (start + i%block) % n
+		}
+		values[r] = statistic(positions)
+	}
+	return values
+}

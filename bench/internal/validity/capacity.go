@@ -1,7 +1,9 @@
 package validity
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"sagabench/bench/internal/result"
@@ -9,17 +11,19 @@ import (
 )
 
 // JudgeStep decides whether one measurement of a sweep is valid. Overload and failed
-// requests do not make it invalid: a sweep is to find them. shared reports whether load,
-// app or store share a machine.
-func JudgeStep(m result.Step, e Evidence, shared bool) result.Validity {
-	s := result.Summary{Measurement: m.Measurement}
-	s.Run.SharedHost = shared
-	s.Run.DurationS = m.DurationS
+// requests do not make it invalid: a sweep is to find them. run is that of the sweep.
+func JudgeStep(m result.Step, e Evidence, run result.Run) result.Validity {
+	run.DurationS = m.DurationS
+	s := result.Summary{Measurement: m.Measurement, Envelope: result.Envelope{Run: run}}
 	j := newJudgement(s, e)
 	j.complete()
 	j.generator()
+	j.delayed()
 	j.samples()
+	j.omission()
+	j.costs()
 	j.others()
+	j.taken()
 	return j.Validity
 }
 
@@ -37,9 +41,11 @@ func JudgeSweep(s result.Summary, e Evidence) result.Validity {
 
 // The thresholds of JudgeCapacity.
 const (
-	lateStepsShare  = 0.25 // of the measurements below the found rate that may be late
-	nearShare       = 0.10 // of the found rate: within it a measurement is near, and the interval narrow
+	belowShare      = 0.50 // of the highest throughput of the closed loops: a held rate below it is explained
+	nearShare       = 0.10 // of the held rate: within it a measurement is near
 	predictedShare  = 0.15 // between a predicted and a measured figure
+	predictedCores  = 0.05 // smaller differences between cores are no warning
+	predictedPerS   = 1.0  // smaller differences between rates of fsyncs are none
 	unevenShare     = 0.25 // between the lowest and the highest CPU per saga of the load generator
 	fallShare       = 0.20 // by which a median is higher at a lower rate
 	fallLeastMS     = 0.2
@@ -49,53 +55,61 @@ const (
 // JudgeCapacity adds to the validity of a sweep what its measurements show together.
 func JudgeCapacity(base result.Validity, c result.Capacity) result.Validity {
 	j := judgement{Validity: base}
-	j.precision(c)
+	j.answer(c)
 	j.unevenMachine(c)
-	j.stepWarnings(c)
+	j.stepFindings(c)
 	j.fallingLatency(c.Steps)
-	j.recheck(c)
 	j.predictions(c)
 	return j.Validity
 }
 
-// precision says how well the rate is known. An invalid step shows the load generator: if
-// one violated the service level, the found rate is not the system's capacity.
-func (j *judgement) precision(c result.Capacity) {
-	rate, low, high := c.RatePerS, c.LowPerS, c.HighPerS
-	met := 0.0 // the highest rate at which the generator was certainly in time
-	for _, m := range c.Steps {
-		if m.MeetsSLO != nil && *m.MeetsSLO {
-			met = max(met, *m.Load.OfferedPerS)
-		}
+// answer says how far the answer may be relied on.
+func (j *judgement) answer(c result.Capacity) {
+	if c.CannotTell != "" {
+		j.refuse("cannot tell here: %s", c.CannotTell)
 	}
-	near, late := 0, 0 // only up to the rate: above it a full machine also delays the generator
-	for _, m := range c.Steps {
-		if rate != nil && *m.Load.OfferedPerS >= *rate*(1+nearShare) {
-			continue
-		}
-		if near++; m.Validity.Valid || !strings.HasPrefix(m.Why, lateGenerator) {
-			continue
-		}
-		if late++; m.MeetsSLO != nil && *m.Load.OfferedPerS > met {
-			j.refuse("at %s/s: %s; the capacity may be higher", format.Number(*m.Load.OfferedPerS), m.Why)
-		}
-	}
-	if float64(late) > lateStepsShare*float64(near) {
-		j.refuse("busy machine: the load generator was late in %d of the %d measurements below the found rate; use another machine for it", late, near)
+	if c.Held == nil {
+		return
 	}
 	switch {
-	case rate == nil:
-	case high == nil:
-		j.warn("no upper bound: the service level was met at the highest tried rate, %s/s", format.Number(*rate))
-	case *low < *rate*(1-nearShare) || *high > *rate*(1+nearShare):
-		j.warn("repeats disagree: the same rates met and violated the service level; the capacity is between %s/s and %s/s", format.Number(*low), format.Number(*high))
+	case c.Next == nil:
+		j.warn("no upper bound: no higher rate was tried for a whole hold that was not held, too")
+	case strings.HasPrefix(c.Next.Why, lateGenerator):
+		j.refuse("at %s/s: %s; the capacity may be higher", format.Number(c.Next.RatePerS), c.Next.Why)
 	}
+	best := result.Load{}
+	for _, m := range c.Scaling {
+		if m.Load.AchievedPerS > best.AchievedPerS {
+			best = m.Load
+		}
+	}
+	if c.Held.RatePerS >= belowShare*best.AchievedPerS {
+		return
+	}
+	broken, tried := 0, 0
+	for _, m := range c.Steps {
+		if m.RatePerS > c.Held.RatePerS && m.MeetsSLO != nil {
+			tried++
+			if !*m.MeetsSLO {
+				broken++
+			}
+		}
+	}
+	text := fmt.Sprintf("far below the closed loops: %s/s were held, and with %d in flight %s/s were carried; %d of %d measurements at higher rates broke the service level",
+		format.Number(c.Held.RatePerS), best.InFlight, format.Number(best.AchievedPerS), broken, tried)
+	if c.Next != nil {
+		text += fmt.Sprintf(", at %s/s: %s", format.Number(c.Next.RatePerS), c.Next.Why)
+	}
+	j.warn("%s", text)
 }
 
-// nearCapacity returns the measurements within nearShare of the found rate.
+// usable reports whether the system, and nothing else, shows in a measurement's figures.
+func usable(m result.Step) bool { return m.Validity.Valid && !m.Load.Overloaded() }
+
+// nearCapacity returns the usable measurements within nearShare of the held rate.
 func nearCapacity(c result.Capacity) (near []result.Step) {
 	for _, m := range c.Steps {
-		if c.RatePerS != nil && math.Abs(*m.Load.OfferedPerS / *c.RatePerS - 1) <= nearShare {
+		if usable(m) && c.Held != nil && math.Abs(m.RatePerS/c.Held.RatePerS-1) <= nearShare {
 			near = append(near, m)
 		}
 	}
@@ -117,58 +131,55 @@ func (j *judgement) unevenMachine(c result.Capacity) {
 	}
 }
 
-// stepWarnings adds the first warning of each kind of the measurements near the capacity.
-func (j *judgement) stepWarnings(c result.Capacity) {
+// stepFindings adds the first finding of each kind of the measurements near the capacity.
+func (j *judgement) stepFindings(c result.Capacity) {
 	seen := map[string]bool{}
-	for _, m := range nearCapacity(c) {
-		if !m.Validity.Valid {
-			continue
-		}
-		for _, warning := range m.Validity.Warnings {
-			kind, _, _ := strings.Cut(warning, ":")
-			if !seen[kind] {
+	first := func(list []string) (new []string) {
+		for _, finding := range list {
+			if kind, _, _ := strings.Cut(finding, ":"); !seen[kind] {
 				seen[kind] = true
-				j.warn("at %s/s: %s", format.Number(*m.Load.OfferedPerS), warning)
+				new = append(new, finding)
 			}
 		}
+		return new
+	}
+	for _, m := range nearCapacity(c) {
+		j.Include("at "+format.Number(m.RatePerS)+"/s", result.Validity{
+			Valid: true, Warnings: first(m.Validity.Warnings), Notes: first(m.Validity.Notes),
+		})
 	}
 }
 
-// fallingLatency warns if the median is higher at a much lower rate: processors that save
-// power and sleeping threads need time to wake.
+// fallingLatency notes that the median is higher at a much lower rate: processors that
+// save power and sleeping threads need time to wake. It compares the lowest median near the
+// lower rate with the highest near the higher one, so repeats that differ say nothing.
 func (j *judgement) fallingLatency(steps []result.Step) {
-	var worst, than *result.Step
-	for i, low := range steps {
-		for k, high := range steps {
-			if low.LatencyMS.P50 == nil || high.LatencyMS.P50 == nil || *high.Load.OfferedPerS < fallLeastFactor**low.Load.OfferedPerS {
+	steps = slices.DeleteFunc(slices.Clone(steps), func(m result.Step) bool {
+		return !usable(m) || m.MeetsSLO != nil && !*m.MeetsSLO || m.LatencyMS.P50 == nil
+	})
+	near := func(rate float64) (medians []float64) {
+		for _, m := range steps {
+			if math.Abs(*m.Load.OfferedPerS/rate-1) <= nearShare {
+				medians = append(medians, *m.LatencyMS.P50)
+			}
+		}
+		return medians
+	}
+	most, text := 0.0, ""
+	for _, a := range steps {
+		for _, b := range steps {
+			low, high := *a.Load.OfferedPerS, *b.Load.OfferedPerS
+			if high < fallLeastFactor*low {
 				continue
 			}
-			if by := *low.LatencyMS.P50 - *high.LatencyMS.P50; by > fallLeastMS && by > fallShare**high.LatencyMS.P50 &&
-				(worst == nil || by > *worst.LatencyMS.P50-*than.LatencyMS.P50) {
-				worst, than = &steps[i], &steps[k]
+			slow, fast := slices.Min(near(low)), slices.Max(near(high))
+			if by := slow - fast; by > fallLeastMS && by > fallShare*fast && by > most {
+				most, text = by, fmt.Sprintf("p50 is %s ms at %s/s and %s ms at %s/s", format.Number(slow), format.Number(low), format.Number(fast), format.Number(high))
 			}
 		}
 	}
-	if worst != nil {
-		j.warn("latency falls as load rises: p50 is %s ms at %s/s and %s ms at %s/s (power saving, or sleeping threads)",
-			format.Number(*worst.LatencyMS.P50), format.Number(*worst.Load.OfferedPerS), format.Number(*than.LatencyMS.P50), format.Number(*than.Load.OfferedPerS))
-	}
-}
-
-// recheck compares the same load at the beginning and at the end.
-func (j *judgement) recheck(c result.Capacity) {
-	if c.Recheck == nil {
-		return
-	}
-	for _, m := range c.Scaling {
-		if m.Load.InFlight != c.Recheck.Load.InFlight {
-			continue
-		}
-		first, last := m.Load.AchievedPerS, c.Recheck.Load.AchievedPerS
-		if math.Abs(last-first) > driftShare*max(first, last) {
-			j.warn("not steady: %s/s with %d in flight at the beginning, %s/s at the end: the machine or the store changed",
-				format.Number(first), m.Load.InFlight, format.Number(last))
-		}
+	if text != "" {
+		j.note("latency falls as load rises: %s (power saving, or sleeping threads)", text)
 	}
 }
 
@@ -176,7 +187,11 @@ func (j *judgement) recheck(c result.Capacity) {
 // much.
 func (j *judgement) predictions(c result.Capacity) {
 	for _, p := range c.Predicted {
-		if math.Abs(p.Measured-p.Expected) > predictedShare*p.Expected {
+		least := predictedCores
+		if p.Unit == "/s" {
+			least = predictedPerS
+		}
+		if math.Abs(p.Measured-p.Expected) > max(least, predictedShare*p.Expected) {
 			j.warn("plan: at %s/s the predicted %s is %s %s, the measured %s", format.Number(*c.Validation.Load.OfferedPerS), p.What, format.Number(p.Expected), p.Unit, format.Number(p.Measured))
 		}
 	}

@@ -1,6 +1,7 @@
 package validity
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +17,7 @@ func sweepStep(perS, p50 float64, kept bool) result.Step {
 			Load:      result.Load{Mode: result.Open, OfferedPerS: &perS, AchievedPerS: perS, Requests: 10_000},
 			LatencyMS: result.Latency{P50: &p50},
 		},
+		RatePerS: perS,
 		MeetsSLO: &kept,
 		Validity: result.Validity{Valid: true},
 	}
@@ -25,58 +27,69 @@ func closedStep(inFlight int, perS float64) result.Step {
 	return result.Step{Measurement: result.Measurement{Load: result.Load{InFlight: inFlight, AchievedPerS: perS}}}
 }
 
+// lateStep is what is said of a step whose load generator was so late that its latency may
+// be nothing else.
+func lateStep(t *testing.T) result.Validity {
+	t.Helper()
+	m := sweepStep(1100, 1, false)
+	m.Load.LatenessMS, m.LatencyMS.P99 = &result.Lateness{P99: resulttest.Ptr(30.0)}, resulttest.Ptr(40.0)
+	v := JudgeStep(m, Evidence{SLO: p99Of(20)}, result.Run{})
+	require.False(t, v.Valid)
+	return v
+}
+
 func TestJudgeCapacity(t *testing.T) {
 	t.Parallel()
 	good := func() result.Capacity {
 		return result.Capacity{
-			RatePerS: resulttest.Ptr(1000.0), LowPerS: resulttest.Ptr(950.0), HighPerS: resulttest.Ptr(1050.0),
+			Search: result.Search{
+				Held: &result.Held{RatePerS: 1000},
+				Next: &result.Next{RatePerS: 1100, Why: "2.00% of the requests took longer than 20 ms or failed, in 9 of 60 seconds; 2 attempts, 60.0 s in all"},
+			},
 			Steps:   []result.Step{sweepStep(500, 1, true), sweepStep(1000, 1, true), sweepStep(1100, 1.1, false)},
 			Scaling: []result.Step{closedStep(8, 1200), closedStep(16, 1500)},
-			Recheck: resulttest.Ptr(closedStep(16, 1450)),
 		}
 	}
 	base := result.Validity{Valid: true, Warnings: []string{"shared host"}}
 	require.Equal(t, base, JudgeCapacity(base, good()))
 	require.Equal(t, base, JudgeCapacity(base, result.Capacity{}), "nothing was measured, which another warning says")
 
-	late := result.Validity{Warnings: []string{"late load generator: 500 of 10,000"}}
+	late := lateStep(t)
 	for name, c := range map[string]struct {
 		spoil func(*result.Capacity)
 		valid bool
-		want  string // the first of the warnings that were not there
+		want  string // the finding
 	}{
-		"late generator above the rate": {
+		"cannot tell": {
 			func(c *result.Capacity) {
-				c.Steps = append(c.Steps, c.Steps[0])
-				c.Steps[2].Validity, c.Steps[2].Why = late, late.Warnings[0]
+				c.Held, c.CannotTell = nil, "the same closed loop carried 1,000/s to 1,300/s"
+			}, false,
+			"cannot tell here: the same closed loop carried 1,000/s to 1,300/s",
+		},
+		"nothing held": {func(c *result.Capacity) { c.Held = nil }, true, ""},
+		"no upper bound": {
+			func(c *result.Capacity) { c.Next = nil }, true,
+			"no upper bound: no higher rate was tried for a whole hold that was not held, too",
+		},
+		"late generator at the next rate": {
+			func(c *result.Capacity) { c.Next.Why = late.Because[0] + "; 2 attempts, 120 s in all" }, false,
+			"at 1,100/s: " + late.Because[0] + "; 2 attempts, 120 s in all; the capacity may be higher",
+		},
+		"late generator at another rate": {
+			func(c *result.Capacity) {
+				c.Steps = append(c.Steps, sweepStep(1150, 1, false))
+				c.Steps[3].Validity, c.Steps[3].MeetsSLO, c.Steps[3].Why = late, nil, late.Because[0]
 			}, true, "",
 		},
-		"late generator below the rate": {
+		"half of the closed loops": {func(c *result.Capacity) { c.Scaling[1].Load.AchievedPerS = 2000 }, true, ""},
+		"far below the closed loops": {
 			func(c *result.Capacity) {
-				c.RatePerS, c.LowPerS, c.HighPerS = resulttest.Ptr(1080.0), resulttest.Ptr(1000.0), resulttest.Ptr(1150.0)
-				c.Steps = append(c.Steps, c.Steps[0])
-				c.Steps[2].Validity, c.Steps[2].Why = late, late.Warnings[0]
-			}, false, "at 1,100/s: late load generator: 500 of 10,000; the capacity may be higher",
-		},
-		"late generator, repeated": {
-			func(c *result.Capacity) {
-				c.Steps = append(c.Steps, c.Steps[2])
-				c.Steps[3].Validity, c.Steps[3].MeetsSLO = late, nil
-			}, true, "",
-		},
-		"late generator, repeatedly": {
-			func(c *result.Capacity) {
-				c.Steps = append(c.Steps, c.Steps[1], c.Steps[2], c.Steps[2])
-				for i := range c.Steps[3:] {
-					c.Steps[3+i].Validity, c.Steps[3+i].Why, c.Steps[3+i].MeetsSLO = late, late.Warnings[0], nil
-				}
-			}, false, "busy machine: the load generator was late in 1 of the 3 measurements below the found rate; use another machine for it",
-		},
-		"late generator, once": {
-			func(c *result.Capacity) {
-				c.Steps = append(c.Steps, c.Steps[1], c.Steps[1], sweepStep(900, 1, false))
-				c.Steps[5].Validity, c.Steps[5].Why = late, late.Warnings[0]
-			}, true, "",
+				c.Scaling[1].Load.AchievedPerS = 2010
+				c.Steps = append(c.Steps, sweepStep(1050, 1, true), sweepStep(1400, 1, true))
+				c.Steps[4].Validity, c.Steps[4].MeetsSLO = late, nil
+			}, true,
+			"far below the closed loops: 1,000/s were held, and with 16 in flight 2,010/s were carried; 1 of 2 measurements at higher rates broke the service level, " +
+				"at 1,100/s: 2.00% of the requests took longer than 20 ms or failed, in 9 of 60 seconds; 2 attempts, 60.0 s in all",
 		},
 		"even": {
 			func(c *result.Capacity) {
@@ -92,21 +105,42 @@ func TestJudgeCapacity(t *testing.T) {
 			}, true,
 			"uneven machine: near the capacity a saga cost the load generator 50.0 to 66.0 µs of CPU; another search may differ as much",
 		},
-		"no upper bound": {
-			func(c *result.Capacity) { c.HighPerS = nil }, true,
-			"no upper bound: the service level was met at the highest tried rate, 1,000/s",
-		},
-		"wide": {
-			func(c *result.Capacity) { c.LowPerS = resulttest.Ptr(700.0) }, true,
-			"repeats disagree: the same rates met and violated the service level; the capacity is between 700/s and 1,050/s",
-		},
 		"falling": {
 			func(c *result.Capacity) { *c.Steps[0].LatencyMS.P50 = 1.5 }, true,
 			"latency falls as load rises: p50 is 1.50 ms at 500/s and 1.00 ms at 1,000/s (power saving, or sleeping threads)",
 		},
-		"machine changed": {
-			func(c *result.Capacity) { c.Recheck.Load.AchievedPerS = 1200 }, true,
-			"not steady: 1,500/s with 16 in flight at the beginning, 1,200/s at the end: the machine or the store changed",
+		"falling from a rate that violated the service level": {
+			func(c *result.Capacity) { *c.Steps[0].LatencyMS.P50, *c.Steps[0].MeetsSLO = 1.5, false }, true, "",
+		},
+		"falling from a measurement that is not valid": {
+			func(c *result.Capacity) { *c.Steps[0].LatencyMS.P50, c.Steps[0].Validity = 1.5, late }, true, "",
+		},
+		"falling from an overload": {
+			func(c *result.Capacity) { *c.Steps[0].LatencyMS.P50, c.Steps[0].Load.AchievedPerS = 1.5, 400 }, true, "",
+		},
+		"falling in one of two measurements": {
+			func(c *result.Capacity) {
+				*c.Steps[0].LatencyMS.P50 = 1.5
+				c.Steps = append(c.Steps, sweepStep(510, 1.1, true))
+			}, true, "",
+		},
+		"falling in both": {
+			func(c *result.Capacity) {
+				*c.Steps[0].LatencyMS.P50 = 1.5
+				c.Steps = append(c.Steps, sweepStep(510, 1.4, true))
+			}, true,
+			"latency falls as load rises: p50 is 1.40 ms at 500/s and 1.00 ms at 1,000/s (power saving, or sleeping threads)",
+		},
+		"uneven in an overload": {
+			func(c *result.Capacity) {
+				c.Steps[1].CostPerSaga.LoadCPUUS, c.Steps[2].CostPerSaga.LoadCPUUS = resulttest.Ptr(50.0), resulttest.Ptr(90.0)
+				c.Steps[2].Load.AchievedPerS = 900
+			}, true, "",
+		},
+		"hardly used": {
+			func(c *result.Capacity) {
+				c.Validation, c.Predicted = &c.Steps[0], []result.Predicted{{What: "load CPU", Unit: "cores", Expected: 0.02, Measured: 0.04}, {What: "store fsyncs", Unit: "/s", Expected: 1, Measured: 1.75}}
+			}, true, "",
 		},
 		"as expected": {
 			func(c *result.Capacity) {
@@ -128,11 +162,11 @@ func TestJudgeCapacity(t *testing.T) {
 		require.Equal(t, c.valid, got.Valid, name)
 		switch {
 		case c.want == "":
-			require.Equal(t, base.Warnings, got.Warnings, name)
+			require.Equal(t, base, got, name)
 		case c.valid:
-			require.Equal(t, []string{"shared host", c.want}, got.Warnings, name)
+			require.Equal(t, []string{"shared host", c.want}, slices.Concat(got.Warnings, got.Notes), name)
 		default:
-			require.Equal(t, []string{c.want, "shared host"}, got.Warnings, name+": why it is not valid comes first")
+			require.Equal(t, []string{c.want}, got.Because, name)
 		}
 	}
 }

@@ -5,11 +5,25 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sagabench/bench/internal/result"
 )
 
 // CPUs lists the logical CPUs that the processes on the load generator's machine may use,
 // in order. A list is empty if it is unknown, or if the process is on another machine.
 type CPUs struct{ Load, App, Store []int }
+
+// Lists returns the CPUs as a result has them.
+func (c CPUs) Lists() result.CPUs {
+	list := func(cpus []int) *string {
+		if len(cpus) == 0 {
+			return nil
+		}
+		text := cpuList(cpus)
+		return &text
+	}
+	return result.CPUs{Load: list(c.Load), App: list(c.App), Store: list(c.Store)}
+}
 
 // sharedCPUs says which CPUs the processes on one machine share.
 func (j *judgement) sharedCPUs() string {

@@ -19,11 +19,11 @@ type Evidence struct {
 	Planned    time.Duration // of the measured part
 
 	Intervals []result.Interval // of the measured part
-	LateOwn   int64             // requests sent late with room in flight
+	SLO       result.SLO        // that is looked for; empty: none
 	Clamped   int64             // latencies beyond what the histogram holds
 
 	result.Resources               // over the measured part
-	LoadCoresUsable  int           // cores that the load generator may use
+	HostCores        int           // of the load generator's machine; 0: unknown
 	CPUs             CPUs          // of its machine
 	GCPause          time.Duration // of the load generator, all pauses together
 
@@ -38,21 +38,28 @@ type Evidence struct {
 
 // The thresholds of Judge.
 const (
-	lateShare        = 0.01  // of sends late because of the generator: above it the run is invalid
+	lateShare        = 0.10  // of the latency limit, or without one of the measured p99: a higher p99 lateness is a warning
+	latenessMost     = 0.20  // of the measured p99, without a limit: a higher p99 lateness makes the run invalid
+	lateLeastMS      = 2.0   // timers may be as late
+	delayedShare     = 0.001 // of the requests, delayed by the limit of requests in flight
 	generatorFull    = 0.80  // of the cores it may use: above it the generator may be the limit
 	fullMachineShare = 0.80  // of all cores, used by load, app and store: above it the machine is full
 	stealShare       = 0.01  // of all cores
+	throttledShare   = 0.01  // of the periods of a CPU quota
 	moreThanShare    = 1.10  // cores of the processes over those of the machine: two ways to measure CPU differ by less
 	othersShare      = 0.15  // of all cores, used by processes that are no part of the run
 	pauseShare       = 0.01  // of the time
-	driftShare       = 0.10  // between the first and the last third
+	driftShare       = 0.10  // between the rates of the first and the last third
+	slowerShare      = 0.25  // between their latencies
+	slowerLeastMS    = 0.2   // smaller differences between latencies are no warning
 	driftIntervals   = 6     // fewer show no drift
+	debtShare        = 0.10  // of the bytes written, put off until after the measurement
 	omissionShare    = 0.10  // between the p99 from the due time and that from the send
 	omissionLeastMS  = 2.0   // smaller differences between them are no warning
 	countShare       = 0.001 // between the store's count of sagas and the clients'
 )
 
-// Judge decides whether a run is valid. The warnings that make it invalid come first.
+// Judge decides whether a run is valid, and what is to be known before it is used.
 func Judge(s result.Summary, e Evidence) result.Validity {
 	j := newJudgement(s, e)
 	j.complete()
@@ -62,10 +69,13 @@ func Judge(s result.Summary, e Evidence) result.Validity {
 	j.settings()
 	j.overload()
 	j.generator()
+	j.delayed()
 	j.limit()
 	j.samples()
+	j.background()
 	j.omission()
 	j.drift()
+	j.costs()
 	j.surroundings()
 	return j.Validity
 }
@@ -74,27 +84,31 @@ type judgement struct {
 	result.Validity // until now
 	s               result.Summary
 	e               Evidence
-	refused         int // number of warnings, the first ones, that make it invalid
 }
 
 func newJudgement(s result.Summary, e Evidence) judgement {
-	return judgement{Validity: result.Validity{Valid: true, Warnings: []string{}}, s: s, e: e}
+	return judgement{Validity: result.Validity{Valid: true}, s: s, e: e}
 }
 
-// warn adds a warning. refuse also makes the result invalid.
+// refuse makes the result invalid. The text reads on from "because".
+func (j *judgement) refuse(format string, args ...any) {
+	j.Valid, j.Because = false, append(j.Because, fmt.Sprintf(format, args...))
+}
+
+// warn adds a finding that the reader must act on, or that limits what the result may be
+// used for.
 func (j *judgement) warn(format string, args ...any) {
 	j.Warnings = append(j.Warnings, fmt.Sprintf(format, args...))
 }
 
-func (j *judgement) refuse(format string, args ...any) {
-	j.Valid = false
-	j.Warnings = slices.Insert(j.Warnings, j.refused, fmt.Sprintf(format, args...))
-	j.refused++
+// note adds a finding that is worth knowing.
+func (j *judgement) note(format string, args ...any) {
+	j.Notes = append(j.Notes, fmt.Sprintf(format, args...))
 }
 
 func (j *judgement) complete() {
 	if j.e.Incomplete != "" {
-		j.refuse("incomplete: %s; %s s of %s s were measured", j.e.Incomplete,
+		j.refuse("it is incomplete: %s; %s s of %s s were measured", j.e.Incomplete,
 			format.Number(j.s.Run.DurationS), format.Number(j.e.Planned.Seconds()))
 	}
 	for _, failure := range j.e.Failures {
@@ -105,12 +119,12 @@ func (j *judgement) complete() {
 func (j *judgement) outcomes() {
 	c := j.s.Check
 	for _, v := range c.Violations() {
-		j.refuse("broken promise: %s of %s acknowledged sagas %s", format.Count(*v.N), format.Count(c.Acknowledged), v.Name)
+		j.refuse("the audit found %s of %s acknowledged sagas %s", format.Count(*v.N), format.Count(c.Acknowledged), v.Name)
 	}
 	for _, finding := range j.e.Findings {
-		j.refuse("audit: %s", finding)
+		j.refuse("the audit found: %s", finding)
 	}
-	if c.Lost == nil {
+	if c.Lost == nil && c.Acknowledged > 0 {
 		j.warn("not audited: the store was not searched for the %s that were acknowledged", format.Plural(c.Acknowledged, "saga"))
 	}
 	if c.Expired > 0 {
@@ -125,7 +139,7 @@ func (j *judgement) outcomes() {
 func (j *judgement) errors() {
 	l := j.s.Load
 	if l.Requests == 0 {
-		j.refuse("nothing sent: no request was made in the measured part")
+		j.refuse("no request was sent in the measured part")
 		return
 	}
 	if l.Errors == 0 {
@@ -136,7 +150,7 @@ func (j *judgement) errors() {
 		budget = result.DefaultErrorBudget
 	}
 	share := float64(l.Errors) / float64(l.Requests)
-	text := fmt.Sprintf("errors: %s of %s requests (%s; %s are allowed): %s",
+	text := fmt.Sprintf("%s of %s requests failed (%s; %s are allowed): %s",
 		format.Count(l.Errors), format.Count(l.Requests), format.Percent(share), format.Percent(budget), strings.Join(l.ErrorKinds(), ", "))
 	if open := limit.ServerConnections(j.e.Resources, l.Errors); open != nil {
 		text += fmt.Sprintf("; %s of the connections that the store's server allows are open, and it refuses more", format.Percent(*open))
@@ -144,7 +158,7 @@ func (j *judgement) errors() {
 	if share > budget {
 		j.refuse("%s", text)
 	} else {
-		j.warn("%s", text)
+		j.warn("errors: %s", text)
 	}
 }
 
@@ -160,9 +174,9 @@ func (j *judgement) counted() {
 	stored, answered := *j.e.StoreSagas, j.s.Check.Acknowledged
 	switch {
 	case stored+j.s.Check.Expired < answered:
-		j.refuse("counts differ: clients got answers for %s, the store counts %s", format.Plural(answered, "saga"), format.Count(stored))
+		j.refuse("clients got answers for %s, the store counts %s", format.Plural(answered, "saga"), format.Count(stored))
 	case float64(stored-answered-j.s.Load.Errors) > countShare*float64(answered):
-		j.warn("counts differ: the store counts %s, clients got answers for %s and %s: another client uses the store",
+		j.warn("counts differ: the store counts %s, clients got answers for %s and %s: another client uses the store, or requests of the warm-up failed",
 			format.Plural(stored, "saga"), format.Count(answered), format.Plural(j.s.Load.Errors, "error"))
 	}
 }
@@ -174,10 +188,10 @@ func (j *judgement) settings() {
 	}
 	before := j.s.Run.Store
 	if before.Durability != after.Durability {
-		j.refuse("settings changed during the run: durability %s, then %s", before.Durability, after.Durability)
+		j.refuse("the durability changed during the run: %s, then %s", before.Durability, after.Durability)
 	}
 	if before.Version != after.Version {
-		j.refuse("settings changed during the run: version %s, then %s", before.Version, after.Version)
+		j.refuse("the version of the store changed during the run: %s, then %s", before.Version, after.Version)
 	}
 	names := maps.Clone(before.Settings)
 	if names == nil {
@@ -186,7 +200,7 @@ func (j *judgement) settings() {
 	maps.Copy(names, after.Settings)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if was, is := before.Settings[name], after.Settings[name]; was != is {
-			j.refuse("settings changed during the run: %s %q, then %q", name, was, is)
+			j.refuse("a setting of the store changed during the run: %s %q, then %q", name, was, is)
 		}
 	}
 }

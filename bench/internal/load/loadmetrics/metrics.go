@@ -1,5 +1,5 @@
 // Package loadmetrics exports metrics of a running load to Prometheus: requests by
-// outcome, latencies, requests in flight, requests sent late or not at all, and the
+// outcome, latencies, requests in flight, how late they were sent, requests never sent, and the
 // resources of the process.
 //
 // Each bucket of the histograms is twice as wide as the one before, so percentiles
@@ -22,18 +22,18 @@ import (
 	"sagabench/store"
 )
 
-// Metrics is a load.Observer that counts over all phases of all runs.
+// Metrics is a load.Observer that counts over all runs.
 type Metrics struct {
 	registry                     *prometheus.Registry
 	succeeded, failed, erroneous prometheus.Counter
 	errors                       *prometheus.CounterVec
-	latency, service             prometheus.Histogram
+	latency, service, lateness   prometheus.Histogram
 	inFlight                     prometheus.Gauge
-	late, dropped                prometheus.Counter
+	dropped                      prometheus.Counter
 
 	mu    sync.Mutex
 	began time.Time
-	rate  func(elapsed time.Duration) float64 // nil: closed loop, or no phase
+	rate  func(elapsed time.Duration) float64 // nil: closed loop, or no load
 }
 
 var _ load.Observer = (*Metrics)(nil)
@@ -57,21 +57,19 @@ func New() *Metrics {
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "sagabench_load_in_flight", Help: "Requests sent and not answered yet.",
 		}),
-		late:    counter("sagabench_load_late_total", "Requests sent more than 10 ms after they were due."),
-		dropped: counter("sagabench_load_dropped_total", "Requests that were due and never sent, counted at the end of a phase."),
+		lateness: histogram("sagabench_load_lateness_seconds", "Time from when a request was due to its send, of all requests."),
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "sagabench_load_dropped_total", Help: "Requests that were due and never sent, counted at the end of a run.",
+		}),
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		requests, m.errors, m.latency, m.service, m.inFlight, m.late, m.dropped,
+		requests, m.errors, m.latency, m.service, m.lateness, m.inFlight, m.dropped,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "sagabench_load_offered_per_second", Help: "Requests due per second now; 0 in a closed loop.",
 		}, m.offered),
 	)
 	return m
-}
-
-func counter(name, help string) prometheus.Counter {
-	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 }
 
 // histogram has buckets from 50 µs to 13 s, like those of the bench server.
@@ -81,8 +79,8 @@ func histogram(name, help string) prometheus.Histogram {
 	})
 }
 
-// PhaseStarted implements load.Observer.
-func (m *Metrics) PhaseStarted(rate func(elapsed time.Duration) float64) {
+// Started implements load.Observer.
+func (m *Metrics) Started(rate func(elapsed time.Duration) float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.began, m.rate = time.Now(), rate
@@ -94,9 +92,7 @@ func (m *Metrics) RequestSent() { m.inFlight.Inc() }
 // RequestDone implements load.Observer.
 func (m *Metrics) RequestDone(a load.Answer) {
 	m.inFlight.Dec()
-	if a.Late {
-		m.late.Inc()
-	}
+	m.lateness.Observe((a.Latency - a.Service).Seconds())
 	switch {
 	case a.Kind != "":
 		m.erroneous.Inc()
@@ -111,8 +107,8 @@ func (m *Metrics) RequestDone(a load.Answer) {
 	m.service.Observe(a.Service.Seconds())
 }
 
-// PhaseEnded implements load.Observer.
-func (m *Metrics) PhaseEnded(dropped int64) {
+// Ended implements load.Observer.
+func (m *Metrics) Ended(dropped int64) {
 	m.dropped.Add(float64(dropped))
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -90,7 +90,7 @@ func TestMetrics_AgreeWithTheResult(t *testing.T) {
 		"sagabench_load_errors_total":       res.Errors,
 		"sagabench_load_latency_seconds":    res.Sagas(),
 		"sagabench_load_service_seconds":    res.Sagas(),
-		"sagabench_load_late_total":         res.Late,
+		"sagabench_load_lateness_seconds":   res.Requests,
 		"sagabench_load_dropped_total":      res.Dropped,
 		"sagabench_load_in_flight":          0,
 		"sagabench_load_offered_per_second": 0,
@@ -104,20 +104,20 @@ func TestMetrics_AgreeWithTheResult(t *testing.T) {
 	require.Contains(t, after, "process_cpu_seconds_total")
 }
 
-func TestMetrics_CountLateAndDroppedAndOutcomes(t *testing.T) {
+func TestMetrics_CountLatenessAndDroppedAndOutcomes(t *testing.T) {
 	t.Parallel()
 	m := loadmetrics.New()
-	m.PhaseStarted(nil)
+	m.Started(nil)
 	for range 3 {
 		m.RequestSent()
 	}
-	m.RequestDone(load.Answer{Outcome: store.StatusFailed, Latency: time.Second, Service: time.Millisecond, Late: true})
+	m.RequestDone(load.Answer{Outcome: store.StatusFailed, Latency: time.Second, Service: time.Millisecond})
 	m.RequestDone(load.Answer{Outcome: store.StatusSucceeded})
-	m.PhaseEnded(7)
+	m.Ended(7)
 	server := httptest.NewServer(m.Handler(nil))
 	t.Cleanup(server.Close)
 	got := scrape(t, server.URL+"/metrics")
-	require.InDelta(t, 1, number(got["sagabench_load_late_total"]), 0)
+	require.InDelta(t, 0.999, got["sagabench_load_lateness_seconds"].GetMetric()[0].GetHistogram().GetSampleSum(), 1e-9)
 	require.InDelta(t, 7, number(got["sagabench_load_dropped_total"]), 0)
 	require.InDelta(t, 1, number(got["sagabench_load_in_flight"]), 0)
 	require.InDelta(t, 0, number(got["sagabench_load_offered_per_second"]), 0, "a closed loop")

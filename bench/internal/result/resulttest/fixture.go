@@ -50,6 +50,9 @@ func ClosedRun() result.Summary {
 			Environment: result.Environment{
 				CPU: "Example CPU @ 2.80GHz", Cores: 2, Memory: 8 << 30, Kernel: "linux 6.1.0", Go: "go1.26.8",
 				Governor: Ptr("performance"), Versions: map[string]string{"vegeta": "v12.13.0", "pebble": "v2.1.7"},
+				CPUs:     result.CPUs{Load: Ptr("0-1"), App: Ptr("0-1")},
+				CPUQuota: Ptr(1.5), MemoryLimit: Ptr[int64](2 << 30),
+				StoreDisk: &result.StoreDisk{FileSystem: "ext4", Mount: "/srv", Device: "vda1", Rotational: Ptr(false), FsyncP50MS: Ptr(0.112), FsyncP99MS: Ptr(1.83)},
 			},
 		},
 		Measurement: result.Measurement{
@@ -61,7 +64,7 @@ func ClosedRun() result.Summary {
 			ServiceMS: latency,
 			CostPerSaga: result.Cost{
 				AppCPUUS: Ptr(41.27), LoadCPUUS: Ptr(15.9),
-				StoreRoundTrips: Ptr(0.0412), StoreFsyncs: Ptr(0.0412),
+				StoreRoundTrips: Ptr(0.0412), StoreFsyncs: Ptr(0.0412), StoreBytesWritten: Ptr(1207.5),
 			},
 		},
 	}
@@ -77,17 +80,21 @@ func OpenRun() result.Summary {
 	s.Run.Commit = nil
 	s.Load = result.Load{
 		Mode: result.Open, InFlight: 1000, OfferedPerS: Ptr(9000.0), AchievedPerS: 7012.44, Requests: 71_003, Errors: 412,
-		ErrorsByKind: map[string]int64{"timeout": 12, "http 500": 400}, Late: Ptr[int64](60_211), Dropped: Ptr[int64](18_997),
+		ErrorsByKind: map[string]int64{"timeout": 12, "http 500": 400}, LatenessMS: &result.Lateness{P50: Ptr(0.51), P90: Ptr(0.96), P99: Ptr(1.87), Max: Ptr(9.04)}, Delayed: Ptr[int64](60_211), Dropped: Ptr[int64](18_997),
 	}
 	s.LatencyMS = result.Latency{P50: Ptr(812.0), P99: Ptr(2011.0), Max: Ptr(2120.7), Mean: Ptr(801.25)}
 	s.CostPerSaga.StoreCPUUS = Ptr(9.87)
 	s.CostPerSaga.StoreBytesIn = Ptr(441.2)
 	s.CostPerSaga.StoreBytesOut = Ptr(33.04)
-	s.CostPerSaga.StoreMemoryBytes = Ptr(246.9)
+	s.CostPerSaga.StoreMemoryBytes, s.CostPerSaga.NotMeasurable = nil, []string{"store_memory_bytes"}
 	s.CostPerSaga.StoreCalls = Ptr(3.0)
 	s.CostPerSaga.StoreFsyncs = nil
 	s.Check.Lost = Ptr[int64](3)
-	s.Validity = result.Validity{Warnings: []string{"broken promise: 3 of 134,900 acknowledged sagas lost", "errors: 412 of 71,003 requests"}}
+	s.Validity = result.Validity{
+		Because:  []string{"the audit found 3 of 134,900 acknowledged sagas lost", "412 of 71,003 requests failed"},
+		Warnings: []string{},
+		Notes:    []string{"limit: store CPU: the store keeps 97% of the one core busy on which it runs commands"},
+	}
 	s.Environment.Governor = nil
 	return s
 }
