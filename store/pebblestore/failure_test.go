@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -78,7 +79,12 @@ func runUntilFull(t *testing.T, first int64, always bool) (opened, full bool) {
 		}
 		workers.Wait()
 		if full = failed.Load(); full {
-			_, err := s.Get(t.Context(), "a-0")
+			var err error
+			// A goroutine of Pebble's own may have the error still to report.
+			require.Eventually(t, func() bool {
+				_, err = s.Get(t.Context(), "a-0")
+				return err != nil
+			}, 20*time.Second, time.Millisecond)
 			require.ErrorIs(t, err, syscall.ENOSPC)
 			require.ErrorContains(t, err, "must be opened again")
 		}
