@@ -74,7 +74,7 @@ var rules = []struct {
 	{"bench/internal/environment", []string{"internal/filesystem", "bench/internal/cgroup", "bench/internal/result", "bench/internal/stats"}, "it describes a machine"},
 	{"bench/internal/cgroup", nil, "it asks the kernel"},
 	{"bench/internal/sample", []string{"bench/internal/cgroup", "bench/internal/result", "bench/internal/validity", "internal/secret"}, "it measures, and knows neither load nor stores"},
-	{"bench/internal/backend", []string{"lua", "deploy/lab", "store/open", "internal/tlsfiles", "bench/internal/result", "bench/internal/sample"}, "the one package of the bench that knows all stores"},
+	{"bench/internal/backend", []string{"lua", "deploy/lab", "store", "store/open", "internal/tlsfiles", "bench/internal/result", "bench/internal/sample"}, "the one package of the bench that knows all stores"},
 	{"bench/internal/audit", []string{"saga", "store", "bench/internal/load", "bench/internal/result"}, "it compares, and measures nothing"},
 	{"bench/internal/session", []string{"saga", "store", "store/open", "deploy/lab", "internal/fill", "internal/filesystem", "internal/format", "internal/secret", "bench/internal/audit", "bench/internal/backend", "bench/internal/environment", "bench/internal/load", "bench/internal/result", "bench/internal/sample", "bench/internal/server", "bench/internal/validity"}, "it measures, and does not know what for"},
 	{"bench/internal/", []string{"store", "store/open", "saga", "saga/branch", "saga/httpapi", "saga/metrics", "saga/webui", "lua", "deploy/lab", "internal/document", "internal/format", "internal/filesystem", "internal/outage", "internal/fill", "internal/peer", "internal/secret", "internal/tlsfiles", "bench/internal/", "store/groupcommit"}, "only the command line reads the configuration"},

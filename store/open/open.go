@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sagabench/internal/secret"
@@ -95,14 +96,16 @@ func (t Target) Schema() string {
 	return t.Config.SQL.Schema
 }
 
-// Location returns the settings that select this target's server and its place on
-// it, by their keys in the configuration.
+// Location returns the settings that select this target's server and its place on it, and
+// whether an embedded store syncs, by their keys in the configuration.
 func (t Target) Location() map[string]string {
 	location := make(map[string]string)
 	for _, key := range t.descriptor().location {
 		switch setting := t.Config.Keys()[key].(type) {
 		case *string:
 			location[key] = *setting
+		case *bool:
+			location[key] = strconv.FormatBool(*setting)
 		case *secret.Text:
 			location[key] = setting.Reveal()
 		}

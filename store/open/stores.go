@@ -28,7 +28,7 @@ type descriptor struct {
 	name     string
 	schemes  []string      // of the URLs of its servers; none: the store is embedded
 	example  string        // URLs as the list of names shows them
-	location []string      // keys of the settings that select the server and the place on it
+	location []string      // keys of the settings that Location returns
 	setFresh func(*Config) // see Target.Fresh; nil: leaves it as it is
 	open     func(context.Context, Config) (store.Store, error)
 }
@@ -38,7 +38,7 @@ type descriptor struct {
 var stores = []descriptor{
 	{
 		name:     Pebble,
-		location: []string{"pebble.dir"},
+		location: []string{"pebble.dir", "pebble.sync"},
 		open: func(ctx context.Context, c Config) (store.Store, error) {
 			p := c.Pebble
 			p.Retention, p.MustExist, p.Log = c.Retention, c.MustExist, c.Log

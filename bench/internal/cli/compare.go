@@ -37,7 +37,7 @@ interval of 95% is within the limit, and broken if all of it is beyond: exit cod
 Otherwise, or if the sides are not ranked, it cannot tell: exit code 4, or that of
 --gate-unclear. Several gates share the 5%.`,
 		Example: `  bench compare 'redis --start' 'redis --start --set io-threads=2'
-  bench compare 'mysql --start' 'postgres --start' --in-flight 256 --pairs 7
+  bench compare 'mysql --start' 'postgres --start' --durability D3 --pairs 7
   bench compare results/before results/after
   bench compare 'pebble' 'pebble --payload 1000' --gate 'app_cpu_us<=+5%'`,
 		Args: cobra.ExactArgs(2),
@@ -65,6 +65,7 @@ Otherwise, or if the sides are not ranked, it cannot tell: exit code 4, or that 
 	cmd.Flags().IntVar(&pairs, "pairs", pairs, "pairs of runs")
 	cmd.Flags().StringArrayVar(&texts, "gate", nil, "METRIC<=CHANGE%, as store_cpu_us<=+5%: exit code 3 if B is beyond it; may be repeated")
 	cmd.Flags().IntVar(&gates.unclear, "gate-unclear", gates.unclear, "exit code if no gate is broken and one cannot tell; 0: it passes")
+	durabilityFlagOf(cmd.Flags(), new(string)) // of both variants: see commonArgs
 	a.loadFlags(cmd)
 	a.scenarioFlags(cmd)
 	return cmd

@@ -66,7 +66,7 @@ func (a *app) runCommand() *cobra.Command {
 
 A URL with a password is better set by the environment: anybody on this machine can
 read the arguments of its programs.`,
-		Example: `  bench run redis --start --set appendonly=yes --set appendfsync=always
+		Example: `  bench run redis --start --durability D3
   bench run mysql --start --set innodb_flush_log_at_trx_commit=2
   bench run postgres --start --set synchronous_commit=off
   SAGABENCH_MYSQL_URL=$(cat url) bench run mysql --duration 30s`,
@@ -134,7 +134,7 @@ func (a *app) prepare(o runOptions) (own setup, settings map[string]string, err 
 	if err != nil {
 		return own, nil, err
 	}
-	if settings, err = o.start.check(o.store, target); err != nil {
+	if settings, err = o.start.check(o.store, &target); err != nil {
 		return own, nil, err
 	}
 	if own.cfg, err = a.sessionConfig(target.Driver); err != nil {
@@ -144,6 +144,7 @@ func (a *app) prepare(o runOptions) (own setup, settings map[string]string, err 
 	if !o.start.start && !target.Embedded() {
 		own.startable = target.Driver
 	}
+	own.cfg.Durability = o.start.durability
 	own.servers, own.flushers = &session.Started{Store: target, Program: program, Preload: o.fill}, a.sagaConfig().Commit.Flushers
 	return own, settings, err
 }

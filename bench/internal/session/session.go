@@ -29,15 +29,16 @@ import (
 
 // Config is what all sessions need.
 type Config struct {
-	ID       string              // see result.RunID
-	Command  string              // as typed, without secrets
-	Dir      string              // of the result; must not exist or be empty
-	Scenario server.Scenario     // the sagas
-	Token    secret.Text         // sent to the servers, if set
-	Load     load.Config         // of Run; the session sets Targets, Token, Dir, Begin and End
-	SLO      result.SLO          // that Measure looks at; empty: none
-	Status   func(string)        // called with what is being done; may be nil
-	Watch    func(result.Sample) // called each second of a measurement with what was used; may be nil
+	ID         string              // see result.RunID
+	Command    string              // as typed, without secrets
+	Dir        string              // of the result; must not exist or be empty
+	Scenario   server.Scenario     // the sagas
+	Token      secret.Text         // sent to the servers, if set
+	Load       load.Config         // of Run; the session sets Targets, Token, Dir, Begin and End
+	SLO        result.SLO          // that Measure looks at; empty: none
+	Durability string              // class that the store must have, as D3; empty: any
+	Status     func(string)        // called with what is being done; may be nil
+	Watch      func(result.Sample) // called each second of a measurement with what was used; may be nil
 }
 
 func (c Config) status(format string, args ...any) {

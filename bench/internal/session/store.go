@@ -36,6 +36,9 @@ func (s *Session) inspectStore(ctx context.Context) (err error) {
 	if s.before, err = s.settings(ctx, st); err != nil {
 		return err
 	}
+	if has := s.before.Durability; s.cfg.Durability != "" && has.String() != s.cfg.Durability {
+		return fmt.Errorf("durability: the store has %s (%s), not %s: check its other settings: %v", has, has.Meaning(), s.cfg.Durability, s.before.Values)
+	}
 	return store.Walk(ctx, st, store.Query{Limit: 1000}, func(store.Record) { s.leftovers++ })
 }
 

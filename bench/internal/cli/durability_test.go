@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/bench/internal/result"
+)
+
+func TestDurability_IsThatOfTheResult(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"redis":    {"run", "redis", "--start", "--durability", "D1", "--duration", "300ms", "--json"},
+		"mysql":    {"run", "mysql", "--start", "--durability", "D2", "--duration", "300ms", "--json"},
+		"postgres": {"run", "postgres", "--start", "--durability", "D3", "--set", "wal_compression=on", "--duration", "300ms", "--json"},
+		"capacity": {"capacity", "pebble", "--durability", "D2", "--hold", "2s", "--json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := args[slices.Index(args, "--durability")+1]
+			got := newProgram(t).run(append(args, "--warmup", "100ms")...)
+			require.Contains(t, []int{exitOK, exitInvalid}, got.code, got.stderr)
+			var s result.Summary
+			require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
+			require.Equal(t, want, s.Run.Store.Durability)
+			require.Zero(t, *s.Check.Lost)
+		})
+	}
+}
+
+// The flag of bench compare is that of both variants; each may have its own.
+func TestDurability_OfVariants(t *testing.T) {
+	t.Parallel()
+	got := newProgram(t, "SAGABENCH_PEBBLE_SYNC=false").run("compare", "redis --start", "pebble --durability D2", "--durability", "D3",
+		"--pairs", "1", "--duration", "300ms", "--warmup", "100ms", "--json")
+	require.Contains(t, []int{exitOK, exitInvalid}, got.code, got.stderr)
+	c := comparisonOf(t, got.stdout)
+	require.Equal(t, "D3", c.Compare.A.Store.Durability)
+	require.Equal(t, "always", c.Compare.A.Store.Settings["appendfsync"])
+	require.Equal(t, "D2", c.Compare.B.Store.Durability)
+}
+
+func TestDurability_RefusesWhatItCannotSet(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		args []string
+		says string
+	}{
+		"unknown":          {[]string{"run", "redis", "--start", "--durability", "high"}, `--durability: "high", want D0 to D3`},
+		"D4":               {[]string{"run", "redis", "--start", "--durability", "D4"}, "--durability: D4 needs a second server, which --start does not start yet: want D0 to D3"},
+		"not that store's": {[]string{"run", "postgres", "--start", "--durability", "D0"}, "--durability: D0 is not available for postgres: want D2, D3"},
+		"Pebble":           {[]string{"run", "--durability", "D0"}, "--durability: D0 is not available for pebble: want D2, D3"},
+		"capacity":         {[]string{"capacity", "mysql", "--start", "--durability", "D1"}, "--durability: D1 is not available for mysql: want D2, D3"},
+		"variant":          {[]string{"compare", "redis --start", "mysql --start", "--durability", "D0"}, "variant B: --durability: D0 is not available for mysql"},
+		"no start":         {[]string{"run", "redis", "--durability", "D3"}, "--durability: it is for pebble, or for a server that --start starts"},
+		"target":           {[]string{"capacity", "--target", "http://127.0.0.1:1", "--durability", "D3"}, "--durability: it is for pebble"},
+		"set, too":         {[]string{"run", "mysql", "--start", "--durability", "D3", "--set", "innodb-flush-log-at-trx-commit=2"}, "--set: innodb_flush_log_at_trx_commit: --durability D3 sets it, leave one of the two out"},
+		"lowered, Redis":   {[]string{"run", "redis", "--start", "--durability", "D3", "--set", "no-appendfsync-on-rewrite=yes"}, "durability: the store has D1 (all since"},
+		"lowered, Postgr":  {[]string{"run", "postgres", "--start", "--durability", "D3", "--set", "fsync=off"}, "durability: the store has D1 (all since"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			requireRefused(t, tt.args, tt.says)
+		})
+	}
+}
