@@ -18,8 +18,8 @@
 // file of its own (postgres.go is an example) and list it in [Kinds]. [Server] is the
 // same for all kinds. [StartProcess] runs any program under the same rules.
 //
-// To test crashes and slow disks, [Server.Kill] ends a server like a crash, and
-// [Server.SlowSync] delays its syncs.
+// To test crashes and slow disks, [Server.Kill] ends a server like a crash of its process,
+// [Server.LosePower] like a crash of its machine, and [Server.SlowSync] delays its syncs.
 //
 // Installing the binaries is left to the user (make deps); [ErrNotInstalled] says how.
 package lab

@@ -58,6 +58,9 @@ func (e mysqlEngine) process(s *Server) ProcessConfig {
 			args = append(args, "--"+name+"="+value)
 		}
 	}
+	if s.powerLoss { // which does not see what is written by io_uring and libaio
+		args = append(args, "--innodb-use-native-aio=0")
+	}
 	return ProcessConfig{
 		Args:  append(args, "--pid-file="+mysqlPIDFile, "--init-file="+secretFile(s.dir)),
 		Dir:   s.dir,

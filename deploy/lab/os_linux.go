@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"syscall"
 
@@ -31,3 +32,15 @@ func removeSharedMemory(dir string) {
 		_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) // root, or its owner
 	}
 }
+
+// identity returns a name that no other file has or gets, as disk.c writes it, and the
+// file's owner.
+func identity(file *os.File) (name string, owner uint32, err error) {
+	var s unix.Statx_t
+	if err := unix.Statx(int(file.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &s); err != nil {
+		return "", 0, &os.PathError{Op: "statx", Path: file.Name(), Err: err}
+	}
+	return fmt.Sprintf("%x-%x-%x", s.Ino, s.Btime.Sec, s.Btime.Nsec), s.Uid, nil
+}
+
+func lockFile(file *os.File) error { return unix.Flock(int(file.Fd()), unix.LOCK_EX) }

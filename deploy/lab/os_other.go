@@ -30,3 +30,7 @@ func killGroup(p *os.Process) { _ = p.Kill() }
 func processEnded(int) bool { return false }
 
 func isOwnDir(string) bool { return false }
+
+func identity(*os.File) (name string, owner uint32, err error) { return "", 0, errors.ErrUnsupported }
+
+func lockFile(*os.File) error { return errors.ErrUnsupported }

@@ -63,8 +63,9 @@ type Config struct {
 	// directory, which Stop removes.
 	Dir string
 
-	// SlowSync enables Server.SlowSync. It requires Linux and a C compiler.
-	SlowSync bool
+	// SlowSync enables Server.SlowSync, PowerLoss enables Server.LosePower. They require
+	// Linux and a C compiler.
+	SlowSync, PowerLoss bool
 }
 
 // Server is a running server. Its methods may be called concurrently.
@@ -79,6 +80,7 @@ type Server struct {
 	host      string
 	port      int
 	slowSync  bool
+	powerLoss bool
 
 	mu      sync.Mutex
 	process *Process
@@ -102,7 +104,7 @@ func (k *Kind) Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{binary: binary, dir: cfg.Dir, temporary: cfg.Dir == "", slowSync: cfg.SlowSync}
+	s := &Server{binary: binary, dir: cfg.Dir, temporary: cfg.Dir == "", slowSync: cfg.SlowSync, powerLoss: cfg.PowerLoss}
 	if s.account, err = serverAccount(k.account); err != nil {
 		return nil, fmt.Errorf("start %s: %w", k.name, err)
 	}
@@ -142,10 +144,8 @@ func (s *Server) makeDir() (err error) {
 
 // startOnPort starts the server on a fixed port or, with 0, on any free one.
 func (s *Server) startOnPort(ctx context.Context, fixedPort int) (err error) {
-	if s.slowSync {
-		if err := buildSlowSync(ctx, s.dir); err != nil {
-			return err
-		}
+	if err := s.prepareDisk(ctx); err != nil {
+		return err
 	}
 	for range portTries {
 		if s.port = fixedPort; s.port == 0 {
@@ -174,10 +174,7 @@ func (s *Server) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	cfg := s.engine.process(s)
-	cfg.Path, cfg.User = s.binary, s.account
-	if s.slowSync {
-		cfg.Env = slowSyncEnv(s.dir, s.account)
-	}
+	cfg.Path, cfg.User, cfg.Env = s.binary, s.account, s.diskEnv()
 	process, err := StartProcess(ctx, cfg)
 	if err == nil {
 		s.process = process

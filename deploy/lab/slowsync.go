@@ -1,30 +1,19 @@
 package lab
 
 import (
-	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strings"
 	"time"
 )
 
-// slowSyncSource is the source of a library that the server preloads.
-//
-//go:embed slowsync/slowsync.c
-var slowSyncSource string
-
-// Files of a server. We write the first two, beside the server's directory: in it, the
+// Files of a server. We write the first, beside the server's directory: in it, the
 // server's account could plant a link.
 const (
-	slowSyncLibrary = ".slowsync.so"
-	slowSyncDelay   = ".slowsync.delay"
-	slowSyncHeld    = "lab-slowsync.held" // in the directory: the server writes it
+	slowSyncDelay = ".slowsync.delay"
+	slowSyncHeld  = "lab-slowsync.held" // in the directory: the server writes it
 )
 
 // SlowSync delays each fsync and fdatasync of the server by d, those under way included.
@@ -60,33 +49,4 @@ func writeDelay(dir string, d time.Duration) error {
 		return err
 	}
 	return os.Rename(path+".new", path)
-}
-
-// buildSlowSync compiles the library for a server in dir, without a delay yet.
-func buildSlowSync(ctx context.Context, dir string) error {
-	if runtime.GOOS != "linux" {
-		return fmt.Errorf("delay the syncs of a server: %w on %s", errors.ErrUnsupported, runtime.GOOS)
-	}
-	compiler, err := findServer("cc|gcc", "gcc", "gcc")
-	if err != nil {
-		return err
-	}
-	library := dir + slowSyncLibrary
-	build := exec.CommandContext(ctx, compiler, "-shared", "-fPIC", "-O1", "-o", library, "-x", "c", "-")
-	build.Stdin = strings.NewReader(slowSyncSource)
-	if output, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("compile %s: %w: %s", slowSyncLibrary, err, lastLines(string(output), 5))
-	}
-	if err := os.Chmod(library, 0o755); err != nil {
-		return err
-	}
-	return writeDelay(dir, 0)
-}
-
-// slowSyncEnv returns the environment of a server that preloads the library.
-func slowSyncEnv(dir, account string) []string {
-	return append(environment(account),
-		"LD_PRELOAD="+dir+slowSyncLibrary,
-		"LAB_SYNC_DELAY="+dir+slowSyncDelay,
-		"LAB_SYNC_HELD="+filepath.Join(dir, slowSyncHeld))
 }

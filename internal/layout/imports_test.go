@@ -76,6 +76,7 @@ var rules = []struct {
 	{"bench/internal/sample", []string{"bench/internal/cgroup", "bench/internal/result", "bench/internal/validity", "internal/secret"}, "it measures, and knows neither load nor stores"},
 	{"bench/internal/backend", []string{"lua", "deploy/lab", "store", "store/open", "internal/tlsfiles", "bench/internal/result", "bench/internal/sample"}, "the one package of the bench that knows all stores"},
 	{"bench/internal/audit", []string{"saga", "store", "bench/internal/load", "bench/internal/result"}, "it compares, and measures nothing"},
+	{"bench/internal/loss", []string{"deploy/lab", "store/open", "store/pebblestore", "internal/filesystem", "internal/secret", "bench/internal/audit", "bench/internal/load", "bench/internal/result", "bench/internal/server", "bench/internal/session"}, "it crashes stores, and knows how each keeps its files"},
 	{"bench/internal/session", []string{"saga", "store", "store/open", "deploy/lab", "internal/fill", "internal/filesystem", "internal/format", "internal/secret", "bench/internal/audit", "bench/internal/backend", "bench/internal/environment", "bench/internal/load", "bench/internal/result", "bench/internal/sample", "bench/internal/server", "bench/internal/validity"}, "it measures, and does not know what for"},
 	{"bench/internal/", []string{"store", "store/open", "saga", "saga/branch", "saga/httpapi", "saga/metrics", "saga/webui", "lua", "deploy/lab", "internal/document", "internal/format", "internal/filesystem", "internal/outage", "internal/fill", "internal/peer", "internal/secret", "internal/tlsfiles", "bench/internal/", "store/groupcommit"}, "only the command line reads the configuration"},
 	{"bench", []string{"bench/internal/cli"}, "main hands its arguments on"},
@@ -92,7 +93,7 @@ var importers = []struct {
 	reason string
 }{
 	{module + "bench/internal/report", []string{"bench/internal/cli"}, "results are rendered last"},
-	{module + "bench/internal/server", []string{"bench/internal/cli", "bench/internal/session"}, "what measures a server talks to it over HTTP"},
+	{module + "bench/internal/server", []string{"bench/internal/cli", "bench/internal/session", "bench/internal/loss"}, "what measures a server talks to it over HTTP"},
 	{"github.com/spf13/cobra", []string{"bench/internal/cli"}, "only the command line reads flags"},
 	{"github.com/spf13/pflag", []string{"bench/internal/cli"}, "only the command line reads flags"},
 }

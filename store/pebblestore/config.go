@@ -32,6 +32,10 @@ type Config struct {
 	// Now is the store's clock; nil is time.Now.
 	Now func() time.Time
 
+	// SyncLog is a file that says how much of each file of the store is on disk, for
+	// LosePower. It must not be in Dir. Empty: none is written.
+	SyncLog string
+
 	// Log receives errors of background work and, at debug level, Pebble's own
 	// messages; nil discards them.
 	Log *slog.Logger
@@ -69,6 +73,9 @@ func (c Config) check() (Config, error) {
 	}
 	if c.fs == nil {
 		c.fs = vfs.Default
+	}
+	if c.SyncLog != "" {
+		c.fs = &syncLog{c.fs, c.SyncLog}
 	}
 	return c, nil
 }

@@ -27,6 +27,8 @@ type Result struct {
 	Total int
 	// Sagas is how many the store holds.
 	Sagas int64
+	// FirstLost is when the first of the lost sagas was acknowledged; zero: none is lost.
+	FirstLost time.Time
 }
 
 // MaxFindings bounds Result.Findings.
@@ -65,6 +67,7 @@ type audit struct {
 	expired, forceStopped                                   int64
 	findings                                                []string
 	total                                                   int
+	firstLost                                               time.Time
 }
 
 func (a *audit) result() Result {
@@ -78,6 +81,8 @@ func (a *audit) result() Result {
 		Findings: a.findings,
 		Total:    a.total,
 		Sagas:    int64(len(a.status)),
+
+		FirstLost: a.firstLost,
 	}
 }
 
@@ -158,13 +163,20 @@ func (a *audit) compare(ack load.Acknowledgement) error {
 	case !there && ack.Sent.Before(a.keptSince):
 		a.expired++
 	case !there:
-		a.found(&a.lost, "saga %s: acknowledged as %v, and not in the store", gid, told)
+		a.lose(ack, "saga %s: acknowledged as %v, and not in the store", gid, told)
 	case !is.Final():
-		a.found(&a.lost, "saga %s: acknowledged as %v, and %v in the store", gid, told, is)
+		a.lose(ack, "saga %s: acknowledged as %v, and %v in the store", gid, told, is)
 	case is != told:
 		a.found(&a.bothOutcomes, "saga %s: acknowledged as %v, and %v in the store", gid, told, is)
 	}
 	return nil
+}
+
+func (a *audit) lose(ack load.Acknowledgement, format string, args ...any) {
+	a.found(&a.lost, format, args...)
+	if a.firstLost.IsZero() || ack.Answered.Before(a.firstLost) {
+		a.firstLost = ack.Answered
+	}
 }
 
 func allSucceeded(m store.Marks) bool {

@@ -91,7 +91,8 @@ func TestJournal_Exempt_IsCounted(t *testing.T) {
 	require.NoError(t, s.Apply(t.Context(), []store.Change{&store.Transition{
 		GID: "forced", Epoch: 1, From: store.StatusSubmitted, To: store.StatusFailed, Note: `{"forced":true}`,
 	}})[0])
-	longAgo := fmt.Sprintf("S %d gone", time.Now().Add(-time.Hour-time.Second).Unix())
+	sent := time.Now().Add(-time.Hour - time.Second).UnixMicro()
+	longAgo := fmt.Sprintf("S %d %d gone", sent, sent)
 	got, err := Journals(t.Context(), s, time.Hour, journal(t, "S kept", longAgo))
 	require.NoError(t, err)
 	require.Empty(t, got.Findings)
@@ -164,7 +165,8 @@ func journal(t *testing.T, lines ...string) (dir string) {
 	var text strings.Builder
 	for _, line := range lines {
 		if outcome, gid, _ := strings.Cut(line, " "); !strings.Contains(gid, " ") {
-			line = fmt.Sprintf("%s %d %s", outcome, time.Now().Unix(), gid)
+			now := time.Now().UnixMicro()
+			line = fmt.Sprintf("%s %d %d %s", outcome, now, now, gid)
 		}
 		fmt.Fprintln(&text, line)
 	}

@@ -79,6 +79,8 @@ type app struct {
 	options    options // defaults, file, environment and flags, once a command runs
 	json       bool
 	verbose    bool // print the whole report
+
+	pebbleSyncLog string // of bench serve: see loss.SyncLogFlag
 }
 
 func (a *app) root() *cobra.Command {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sagabench/bench/internal/loss"
 	"sagabench/bench/internal/server"
 	"sagabench/store"
 	"sagabench/store/open"
@@ -26,6 +27,9 @@ func (a *app) serveCommand() *cobra.Command {
 	}
 	a.serverFlags(cmd)
 	a.scenarioFlags(cmd)
+	// For crashes of the machine, in package loss.
+	cmd.Flags().StringVar(&a.pebbleSyncLog, loss.SyncLogFlag, "", "file that says what the embedded store has synced")
+	_ = cmd.Flags().MarkHidden(loss.SyncLogFlag) // it exists
 	return cmd
 }
 
@@ -59,7 +63,7 @@ func (a *app) serve(ctx context.Context, name string, bench bool) error {
 	}
 	defer release()
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
-	target.Config.Log = log
+	target.Config.Log, target.Config.Pebble.SyncLog = log, a.pebbleSyncLog
 	listener, err := server.Listen(cfg) // before the store is touched
 	if err != nil {
 		return err

@@ -178,7 +178,7 @@ func (a *attack) record(ctx context.Context, r *vegeta.Result) error {
 	late := a.recorder.add(r, due, a.stopped, outcome, kind)
 	a.observer.RequestDone(Answer{outcome, kind, r.Latency + late, r.Latency})
 	if kind == "" {
-		if err := a.acks.add(outcome, r.Timestamp, gid); err != nil {
+		if err := a.acks.add(outcome, r.Timestamp, r.End(), gid); err != nil {
 			return err
 		}
 		if at := a.begunAt.Load(); at > 0 && int64(r.End().Sub(a.began)) > at {

@@ -58,14 +58,14 @@ func (f *files) close(service *hdrhistogram.Histogram, began, ended time.Time) e
 }
 
 // ackFile lists the acknowledged sagas. A line has the outcome as the byte of store.Status
-// (S or F), the Unix time in seconds of the request, and the gid.
+// (S or F), the Unix times in µs of the request and of its answer, and the gid.
 type ackFile struct {
 	*output
 	lines int64
 }
 
-func (f *ackFile) add(outcome store.Status, sent time.Time, gid string) error {
-	if _, err := fmt.Fprintf(f, "%c %d %s\n", outcome, sent.Unix(), gid); err != nil {
+func (f *ackFile) add(outcome store.Status, sent, answered time.Time, gid string) error {
+	if _, err := fmt.Fprintf(f, "%c %d %d %s\n", outcome, sent.UnixMicro(), answered.UnixMicro(), gid); err != nil {
 		return fmt.Errorf("write %s: %w", result.FileAcknowledged, err)
 	}
 	f.lines++
@@ -74,9 +74,9 @@ func (f *ackFile) add(outcome store.Status, sent time.Time, gid string) error {
 
 // Acknowledgement is the answer to a client about one saga.
 type Acknowledgement struct {
-	GID     string
-	Outcome store.Status
-	Sent    time.Time // rounded down to the second
+	GID            string
+	Outcome        store.Status
+	Sent, Answered time.Time // in µs
 }
 
 // Acknowledged calls do with each acknowledged saga of a result directory, in the order
@@ -93,13 +93,11 @@ func Acknowledged(dir string, do func(Acknowledgement) error) error {
 func readAckFile(r io.Reader, do func(Acknowledgement) error) error {
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {
-		outcome, rest, _ := strings.Cut(lines.Text(), " ")
-		second, gid, _ := strings.Cut(rest, " ")
-		sent, err := strconv.ParseInt(second, 10, 64)
-		if len(outcome) != 1 || !store.Status(outcome[0]).Final() || err != nil || store.CheckGID(gid) != nil {
-			return fmt.Errorf("read %s: line %d is %q, want OUTCOME SECOND GID", result.FileAcknowledged, n, lines.Text())
+		ack, err := parseAck(lines.Text())
+		if err != nil {
+			return fmt.Errorf("read %s: line %d is %q, want OUTCOME SENT ANSWERED GID", result.FileAcknowledged, n, lines.Text())
 		}
-		if err := do(Acknowledgement{gid, store.Status(outcome[0]), time.Unix(sent, 0)}); err != nil {
+		if err := do(ack); err != nil {
 			return err
 		}
 	}
@@ -107,6 +105,19 @@ func readAckFile(r io.Reader, do func(Acknowledgement) error) error {
 		return fmt.Errorf("read %s: %w", result.FileAcknowledged, err)
 	}
 	return nil
+}
+
+func parseAck(line string) (ack Acknowledgement, err error) {
+	outcome, rest, _ := strings.Cut(line, " ")
+	sent, rest, _ := strings.Cut(rest, " ")
+	answered, gid, _ := strings.Cut(rest, " ")
+	at, err := strconv.ParseInt(sent, 10, 64)
+	then, err2 := strconv.ParseInt(answered, 10, 64)
+	if len(outcome) != 1 || !store.Status(outcome[0]).Final() {
+		return ack, fmt.Errorf("%q is no outcome", outcome)
+	}
+	ack = Acknowledgement{gid, store.Status(outcome[0]), time.UnixMicro(at), time.UnixMicro(then)}
+	return ack, errors.Join(err, err2, store.CheckGID(gid))
 }
 
 // output is a buffered file.

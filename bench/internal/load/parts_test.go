@@ -64,8 +64,8 @@ func TestKindOf_KnowsWhatOtherTestsCannotProvoke(t *testing.T) {
 
 func TestReadAckFile_RefusesATornLine(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"x 1 b\n", "S\n", "S 1\n", "S b\n", "S 1 b c\n", "S one b\n"} {
-		err := readAckFile(strings.NewReader("S 1 a\n"+text), func(Acknowledgement) error { return nil })
+	for _, text := range []string{"x 1 2 b\n", "S\n", "S 1\n", "S 1 2\n", "S b\n", "S 1 b\n", "S 1 2 b c\n", "S one 2 b\n", "S 1 two b\n"} {
+		err := readAckFile(strings.NewReader("S 1 2 a\n"+text), func(Acknowledgement) error { return nil })
 		require.ErrorContains(t, err, "line 2", text)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,6 +50,26 @@ const (
 
 var errNoServer = errors.New("the bench server did not say where it listens")
 
+// Start starts the program on a store, waits until it serves, and returns its URL. Its
+// standard error goes to stderr, which may be nil.
+func (p Program) Start(ctx context.Context, store open.Target, stderr io.Writer) (process *lab.Process, url string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	process, err = lab.StartProcess(ctx, lab.ProcessConfig{
+		Path: p.Path, Args: p.Args, Env: p.Env(store), Stderr: stderr,
+		Ready: func(_ context.Context, started *lab.Process) error {
+			for line := range strings.Lines(started.Log()) {
+				if u, ok := strings.CutPrefix(strings.TrimSpace(line), p.Announce); ok {
+					url = u
+					return nil
+				}
+			}
+			return errNoServer
+		},
+	})
+	return process, url, err
+}
+
 func (w *Started) describe(cfg Config) site {
 	target := w.Store.Fresh()
 	retention := target.Config.Retention.Seconds()
@@ -86,22 +107,8 @@ func (w *Started) start(ctx context.Context, cfg Config, store *open.Target) (_ 
 	if w.log, err = result.Create(cfg.Dir, "server.log"); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
 	var url string
-	w.process, err = lab.StartProcess(ctx, lab.ProcessConfig{
-		Path: w.Program.Path, Args: w.Program.Args, Env: w.Program.Env(*store), Stderr: w.log,
-		Ready: func(_ context.Context, p *lab.Process) error {
-			for line := range strings.Lines(p.Log()) {
-				if u, ok := strings.CutPrefix(strings.TrimSpace(line), w.Program.Announce); ok {
-					url = u
-					return nil
-				}
-			}
-			return errNoServer
-		},
-	})
-	if err != nil {
+	if w.process, url, err = w.Program.Start(ctx, *store, w.log); err != nil {
 		w.closeLog()
 		return nil, err
 	}
