@@ -100,7 +100,7 @@ func Run(ctx context.Context, cfg Config, m Measurer) (result.CapacitySummary, e
 	}
 	c := r.found
 	machine := limit.Machine{Shared: common.Run.SharedHost, Batches: cfg.Batches}
-	c.Limit = FindLimit(c, machine)
+	c.Limit = limitOf(c.HeldSteps(), machine)
 	blame(c, machine)
 	if fit, err := fitScaling(c.Scaling); err != nil {
 		c.NoFit = err.Error()
@@ -159,15 +159,21 @@ func (r *run) measureAll(ctx context.Context) (err error) {
 	return err
 }
 
-// answer adds the answer of a search.
+// answer adds the answer of a search. That of all is the one with the median rate, unless
+// most searches cannot tell.
 func (r *run) answer(found result.Search) {
 	c := &r.found
 	c.Searches = append(c.Searches, found)
-	sorted := slices.SortedStableFunc(slices.Values(c.Searches), func(a, b result.Search) int { return cmp.Compare(heldPerS(a), heldPerS(b)) })
-	n := len(sorted)
-	c.Search = sorted[(n-1)/2]
+	told := result.CanTell(c.Searches)
+	n := len(told)
+	if n <= len(c.Searches)/2 {
+		c.Search, c.Spread = c.Searches[slices.IndexFunc(c.Searches, func(s result.Search) bool { return s.CannotTell != "" })], nil
+		return
+	}
+	slices.SortStableFunc(told, func(a, b result.Search) int { return cmp.Compare(heldPerS(a), heldPerS(b)) })
+	c.Search = told[(n-1)/2]
 	if n > 1 {
-		c.Spread = &result.Spread{Low: heldPerS(sorted[0]), Median: heldPerS(c.Search), High: heldPerS(sorted[n-1])}
+		c.Spread = &result.Spread{Low: heldPerS(told[0]), Median: heldPerS(c.Search), High: heldPerS(told[n-1])}
 	}
 }
 

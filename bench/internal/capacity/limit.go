@@ -5,12 +5,6 @@ import (
 	"sagabench/bench/internal/result"
 )
 
-// FindLimit names what limits the held rate, from its holds. Without one it takes those of
-// the lowest rate that was to be held.
-func FindLimit(c result.Capacity, machine limit.Machine) result.Limit {
-	return limitOf(c.HeldSteps(), machine)
-}
-
 // blame adds to each rate that was not held what limits it.
 func blame(c result.Capacity, machine limit.Machine) {
 	for _, s := range c.Searches {
@@ -23,6 +17,7 @@ func blame(c result.Capacity, machine limit.Machine) {
 	}
 }
 
+// limitOf names what limits a rate, from its holds.
 func limitOf(holds []result.Step, machine limit.Machine) result.Limit {
 	if len(holds) == 0 {
 		return result.Limit{Evidence: "no rate was held"}

@@ -147,8 +147,12 @@ func (s *searcher) measure(ctx context.Context, rate float64, hold bool) (l leve
 	return l, false, nil
 }
 
-// unevenRatio is how far the throughputs of the same closed loop may be apart in a search.
-const unevenRatio = 1.2
+// unevenRatio is how far the throughputs of the same closed loop may be apart in a search
+// that is to answer alone. Of several, the spread shows what an uneven machine does.
+const (
+	unevenRatio   = 1.2
+	leastSearches = 3
+)
 
 // uneven returns how far the throughputs of the same closed loop were apart, as a ratio.
 func (s *searcher) uneven() float64 {
@@ -161,8 +165,8 @@ func (s *searcher) uneven() float64 {
 // doubt takes the answer back if the machine is too uneven for one.
 func (s *searcher) doubt(found result.Search) result.Search {
 	switch {
-	case s.uneven() > unevenRatio:
-		found.CannotTell = fmt.Sprintf("the same closed loop carried %s/s to %s/s during the search: the speed of the machine or the store changes too much",
+	case s.cfg.Repeat < leastSearches && s.uneven() > unevenRatio:
+		found.CannotTell = fmt.Sprintf("the same closed loop carried %s/s to %s/s during the search: the speed of the machine or the store changes too much for one search; --repeat 5 shows the spread of several",
 			format.Number(slices.Min(s.paces)), format.Number(slices.Max(s.paces)))
 	case found.Held == nil && s.broken != nil && len(s.broken.steps) == 0:
 		found.CannotTell = "the load generator was late at each rate that was to be held"

@@ -188,7 +188,14 @@ func TestSearch_CannotTell(t *testing.T) {
 	t.Parallel()
 	wandering := (&system{upTo: 700, pace: func(n int) int64 { return 1000 - 300*int64(n%2) }}).search(t)
 	require.Nil(t, wandering.Held)
-	require.Equal(t, "the same closed loop carried 700/s to 1,000/s during the search: the speed of the machine or the store changes too much", wandering.CannotTell)
+	require.Equal(t, "the same closed loop carried 700/s to 1,000/s during the search: the speed of the machine or the store changes too much for one search; --repeat 5 shows the spread of several", wandering.CannotTell)
+
+	several := &system{upTo: 700, pace: func(n int) int64 { return 1000 - 300*int64(n%2) }}
+	cfg := Default()
+	cfg.Repeat = 3
+	found, err := (&searcher{cfg: cfg, best: 1000, open: several.open, recheck: several.recheck}).search(t.Context())
+	require.NoError(t, err)
+	require.NotNil(t, found.Held, "the spread of several searches shows it")
 
 	late := (&system{upTo: 700, change: func(_ int, m *result.Step) {
 		if m.Hold {
@@ -337,6 +344,28 @@ func TestAnswer_IsTheMedianOfTheSearches(t *testing.T) {
 	require.Equal(t, &result.Spread{Low: 0, Median: 500, High: 700}, r.found.Spread)
 }
 
+func TestAnswer_LeavesOutWhatCannotTell(t *testing.T) {
+	t.Parallel()
+	var r run
+	held := func(perS float64) result.Search { return result.Search{Held: &result.Held{RatePerS: perS}} }
+	uneven := result.Search{CannotTell: "uneven"}
+	for _, one := range []struct {
+		search result.Search
+		want   result.Search
+		spread *result.Spread
+	}{
+		{uneven, uneven, nil},
+		{held(500), uneven, nil}, // one each
+		{held(700), held(500), &result.Spread{Low: 500, Median: 500, High: 700}},
+		{uneven, uneven, nil},
+		{held(600), held(600), &result.Spread{Low: 500, Median: 600, High: 700}},
+	} {
+		r.answer(one.search)
+		require.Equal(t, one.want, r.found.Search)
+		require.Equal(t, one.spread, r.found.Spread)
+	}
+}
+
 // A search that ends early keeps what was measured, and no list of it is null.
 func TestRun_EndsEarly(t *testing.T) {
 	t.Parallel()
@@ -358,7 +387,7 @@ func TestRun_EndsEarly(t *testing.T) {
 	require.EqualError(t, err, "server gone")
 }
 
-func TestFindLimit_AveragesTheHolds(t *testing.T) {
+func TestLimitOf_AveragesTheHolds(t *testing.T) {
 	t.Parallel()
 	c := result.Capacity{Search: result.Search{Held: &result.Held{RatePerS: 200}}}
 	for _, m := range []struct {
@@ -369,8 +398,8 @@ func TestFindLimit_AveragesTheHolds(t *testing.T) {
 		s.Hold, s.Resources.HostBusy = m.hold, &m.busy
 		c.Steps = append(c.Steps, s)
 	}
-	found := FindLimit(c, limit.Machine{Shared: true})
+	found := limitOf(c.HeldSteps(), limit.Machine{Shared: true})
 	require.Equal(t, "CPU of the machine", found.Resource)
 	require.InDelta(t, 0.95, *found.Share, 1e-9)
-	require.Equal(t, "no rate was held", FindLimit(result.Capacity{}, limit.Machine{}).Evidence)
+	require.Equal(t, "no rate was held", limitOf(nil, limit.Machine{}).Evidence)
 }

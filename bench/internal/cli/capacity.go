@@ -86,8 +86,8 @@ it. If SAGABENCH_SERVER_TOKEN is set, that token is sent to them.`,
 			return a.capacity(cmd.Context(), on, cfg.WithHold(cfg.Hold))
 		},
 	}
-	cmd.Flags().StringVar(&slo, "slo", slo, "service level: the highest latency of percentiles, and the share of errors allowed, as p99=20ms,errors=0.1%")
 	f := cmd.Flags()
+	f.StringVar(&slo, "slo", slo, "service level: the highest latency of percentiles, and the share of errors allowed, as p99=20ms,errors=0.1%")
 	f.DurationVar(&cfg.Hold, "hold", cfg.Hold, "how long a rate must meet the service level; the other measurements are scaled with it")
 	f.IntVar(&cfg.Repeat, "repeat", cfg.Repeat, "number of searches; the result has their spread")
 	f.DurationVar(&warmup, "warmup", warmup, "before each measurement, not counted")
@@ -115,7 +115,7 @@ func (a *app) capacity(ctx context.Context, on setup, cfg capacity.Config) error
 	if !progress.terminal { // each measurement has its line
 		on.cfg.Load.Progress = nil
 	}
-	on.cfg.SLO = cfg.SLO
+	on.cfg.SLO, on.cfg.DiskTest = cfg.SLO, cfg.ScalingStep
 	cfg.Load, cfg.Batches, cfg.Status = on.cfg.Load, on.flushers, on.cfg.Status
 	var summary result.CapacitySummary
 	measured, err := session.Open(ctx, on.cfg, on.servers)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,36 +18,39 @@ import (
 
 // How the latency of an fsync is measured.
 const (
-	fsyncs     = 100
-	fsyncBytes = 4096
-	fsyncTime  = 2 * time.Second // at most, even if fewer are done by then
+	leastFsyncs = 100
+	fsyncBytes  = 4096
+	fsyncTime   = 2 * time.Second // at most for leastFsyncs
 )
 
 // Disk describes the file system and the device of a directory. It measures how long it
-// takes to append 4 KiB to a file there and to fsync it. What cannot be found out is nil or
+// takes to append 4 KiB to a file there and to fsync it, for a time: a stall may be rare. What cannot be found out is nil or
 // empty, as the latencies of a directory that must not be written to.
-func Disk(dir string) *result.StoreDisk {
+func Disk(dir string, length time.Duration) *result.StoreDisk {
 	d := &result.StoreDisk{FileSystem: filesystem.Of(dir)}
 	d.Mount = mount(dir)
 	d.Device, d.Rotational = device(dir)
-	took, err := timeFsyncs(dir)
+	took, err := timeFsyncs(dir, length)
 	if err == nil && len(took) > 0 {
-		p50, p99 := result.Round(stats.Median(took)), result.Round(stats.Quantile(took, 0.99))
-		d.FsyncP50MS, d.FsyncP99MS = &p50, &p99
+		p50, p99, most := result.Round(stats.Median(took)), result.Round(stats.Quantile(took, 0.99)), result.Round(slices.Max(took))
+		d.FsyncP50MS, d.FsyncP99MS, d.FsyncMaxMS = &p50, &p99, &most
 	}
 	return d
 }
 
 // timeFsyncs returns milliseconds.
-func timeFsyncs(dir string) (took []float64, err error) {
+func timeFsyncs(dir string, length time.Duration) (took []float64, err error) {
 	f, err := os.CreateTemp(dir, "fsync-*.tmp")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
 	block := make([]byte, fsyncBytes)
-	for end := time.Now().Add(fsyncTime); len(took) < fsyncs && time.Now().Before(end); {
-		began := time.Now()
+	start := time.Now()
+	more := func(passed time.Duration) bool {
+		return passed < length || passed < fsyncTime && len(took) < leastFsyncs
+	}
+	for began := start; more(began.Sub(start)); began = time.Now() {
 		if _, err := f.Write(block); err != nil {
 			return nil, err
 		}

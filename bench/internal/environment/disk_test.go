@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,10 +15,11 @@ import (
 func TestDisk_MeasuresFsyncsAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	d := Disk(dir)
+	d := Disk(dir, 50*time.Millisecond)
 	require.Equal(t, filesystem.Of(dir), d.FileSystem)
 	require.Positive(t, *d.FsyncP50MS)
 	require.GreaterOrEqual(t, *d.FsyncP99MS, *d.FsyncP50MS)
+	require.GreaterOrEqual(t, *d.FsyncMaxMS, *d.FsyncP99MS)
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left)
@@ -29,14 +31,14 @@ func TestDisk_MeasuresFsyncsAndLeavesNothing(t *testing.T) {
 
 func TestDisk_WhatIsUnknownIsNil(t *testing.T) {
 	t.Parallel()
-	d := Disk(filepath.Join(t.TempDir(), "absent"))
+	d := Disk(filepath.Join(t.TempDir(), "absent"), 0)
 	require.Empty(t, d.FileSystem)
 	require.Empty(t, d.Device)
 	require.Nil(t, d.Rotational)
 	require.Nil(t, d.FsyncP50MS)
 	require.Nil(t, d.FsyncP99MS)
 	if runtime.GOOS == "linux" {
-		require.Empty(t, Disk("/dev/shm").Device, "memory is no device")
+		require.Empty(t, Disk("/dev/shm", 0).Device, "memory is no device")
 	}
 }
 

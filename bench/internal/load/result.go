@@ -106,7 +106,8 @@ func (r Result) Load() result.Load {
 		Requests: r.Requests, Errors: r.Errors, ErrorsByKind: r.ErrorsByKind,
 	}
 	if r.mode == result.Open {
-		l.LatenessMS, l.Delayed, l.Dropped = result.LatenessOf(r.Lateness), &r.Delayed, &r.Dropped
+		late := result.LatencyOf(r.Lateness)
+		l.LatenessMS, l.Delayed, l.Dropped = &late, &r.Delayed, &r.Dropped
 		l.UnansweredStart, l.UnansweredEnd = &r.UnansweredStart, &r.UnansweredEnd
 		l.Profile, l.Arrival, l.Seed = r.profile.String(), string(r.arrival), r.seed
 	}

@@ -78,10 +78,8 @@ func (s source) held(slo result.SLO) (h held, why string) {
 		}
 	}
 	whole := 0.0 // a search ends a hold early that is broken for certain; what was left may have met another level
-	for _, m := range tries {
-		if s.search != nil {
-			whole = max(whole, wholeShare*m.DurationS)
-		}
+	if s.search != nil {
+		whole = wholeShare * s.search.HoldS
 	}
 	groups := byRate(tries)
 	for i := len(groups) - 1; i >= 0; i-- {
@@ -113,13 +111,13 @@ func (s source) held(slo result.SLO) (h held, why string) {
 	return h, cmp.Or(why, "the search held no rate long enough to judge it again")
 }
 
-// rates are those that each search of a result held, 0 for none. For another service level
+// rates are those that each search of a result that can tell held, 0 for none. For another service level
 // there is one: h.
 func (s source) rates(slo result.SLO, h held) (rates []float64) {
-	if len(s.search.Searches) == 0 || !reflect.DeepEqual(s.search.SLO, slo) {
+	if len(result.CanTell(s.search.Searches)) == 0 || !reflect.DeepEqual(s.search.SLO, slo) {
 		return []float64{h.rate}
 	}
-	for _, one := range s.search.Searches {
+	for _, one := range result.CanTell(s.search.Searches) {
 		rate := 0.0
 		if one.Held != nil {
 			rate = one.Held.RatePerS

@@ -64,7 +64,7 @@ func searchedAs(id string, off float64) *result.CapacitySummary {
 			Environment: result.Environment{Cores: 2},
 		},
 		Capacity: result.Capacity{
-			SLO: level,
+			SLO: level, HoldS: 60,
 			Search: result.Search{
 				Held: &result.Held{RatePerS: 8000, DurationS: 60},
 				Next: &result.Next{RatePerS: 9000, Why: "p99 is 200 ms"},
@@ -107,6 +107,7 @@ func TestMake_SizesRedis(t *testing.T) {
 		"held by finished sagas":   4000 * 86_400 * 250,
 		"network to the store":     8000 * 400,
 		"network from the store":   8000 * 50,
+
 		"sagas waiting when a store node is lost": 100,
 	} {
 		l := line(t, p.Lines, what)
@@ -319,7 +320,7 @@ func sql() *result.CapacitySummary {
 func TestMake_GivesSQLOnePrimary(t *testing.T) {
 	t.Parallel()
 	c := sql()
-	c.Environment.StoreDisk = &result.StoreDisk{FileSystem: "ext4", Device: "vda1", FsyncP50MS: ptr(0.8), FsyncP99MS: ptr(3.0)}
+	c.Environment.StoreDisk = &result.StoreDisk{FileSystem: "ext4", Device: "vda1", FsyncP50MS: ptr(0.8), FsyncP99MS: ptr(3.0), FsyncMaxMS: ptr(9.0)}
 	small, validity, err := plan.Make(plan.Demand{RatePerS: 4000, Peak: 2, SLO: level}, of(c))
 	require.NoError(t, err)
 	require.InDelta(t, 1, *line(t, small.Lines, "store cores").Value, 0) // 8,000 × 10 µs

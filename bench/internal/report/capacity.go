@@ -40,6 +40,7 @@ func capacityDocument(s result.CapacitySummary, dir string) document.Document {
 		Parts: present(
 			latency,
 			detail(c.latencyPart()),
+			detail(c.searchesPart()),
 			c.limitPart(),
 			detail(c.scalingPart()),
 			detail(cost),
@@ -96,13 +97,45 @@ func (c search) lead() (lines []string) {
 		lines = append(lines, fmt.Sprintf(text, format.Number(n.RatePerS), n.Why))
 	}
 	if w := c.Spread; w != nil {
-		text := fmt.Sprintf("Spread of %d searches: %s to %s sagas/s, median %s.", len(c.Searches), format.Number(w.Low), format.Number(w.High), format.Number(w.Median))
+		text := fmt.Sprintf("Spread of %d searches: %s to %s sagas/s, median %s.", len(result.CanTell(c.Searches)), format.Number(w.Low), format.Number(w.High), format.Number(w.Median))
 		if w.Low == 0 {
 			text += " 0: no rate was held."
 		}
 		lines = append(lines, text)
 	}
 	return lines
+}
+
+// searchesPart is the answer of each search. It returns nil for a single one.
+func (c search) searchesPart() *document.Part {
+	if c.Spread == nil {
+		return nil
+	}
+	table := document.Table{Corner: "search", Columns: []string{"held, sagas/s", "not held, sagas/s"}}
+	for _, g := range c.SLO.Latencies {
+		table.Columns = append(table.Columns, g.Name()+", ms")
+	}
+	for i, s := range c.Searches {
+		r := document.Row{Name: format.Count(int64(i + 1)), Cells: []string{"none", format.Unknown}}
+		switch {
+		case s.CannotTell != "":
+			r.Cells[0] = "cannot tell"
+		case s.Held != nil:
+			r.Cells[0] = format.Number(s.Held.RatePerS)
+		}
+		if s.Next != nil {
+			r.Cells[1] = format.Number(s.Next.RatePerS)
+		}
+		for _, g := range c.SLO.Latencies {
+			ms := format.Unknown
+			if s.Held != nil {
+				ms = format.Optional(s.Held.LatencyMS.At(g.Percentile), format.Number)
+			}
+			r.Cells = append(r.Cells, ms)
+		}
+		table.Rows = append(table.Rows, r)
+	}
+	return tablePart("Searches", &table)
 }
 
 // latencyPart is latency over the offered rate, with all steps.

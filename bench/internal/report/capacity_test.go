@@ -135,7 +135,14 @@ func TestCapacityDocument_SaysWhatIsKnown(t *testing.T) {
 		},
 		"several searches": {
 			severalSearches,
-			[]string{"1 error. 10,300/s was not held", "Spread of 3 searches: 9,510 to 10,100 sagas/s, median 9,800."},
+			[]string{"1 error. 10,300/s was not held", "Spread of 3 searches: 9,510 to 10,100 sagas/s, median 9,800.", "search held, sagas/s not held, sagas/s p99, ms 1 10,100 10,300 17.4 2 9,800 10,300 17.4 3 9,510 10,300 17.4"},
+		},
+		"one of them cannot tell": {
+			func(c *result.Capacity) {
+				severalSearches(c)
+				c.Searches = append(c.Searches, result.Search{CannotTell: "uneven"})
+			},
+			[]string{"Spread of 3 searches: 9,510 to 10,100 sagas/s, median 9,800.", "4 cannot tell – –"},
 		},
 		"a search without a held rate": {
 			func(c *result.Capacity) {

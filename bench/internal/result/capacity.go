@@ -18,9 +18,11 @@ type Capacity struct {
 	SLO   SLO     `json:"slo"`
 	HoldS float64 `json:"hold_s"` // length of a hold
 
-	// The answer: that of the only search, or of the one with the median rate.
+	// The answer: that of the only search, or of the one with the median rate. It cannot
+	// tell if most searches cannot.
 	Search
-	// Searches has the answer of each, and Spread how far they are apart; null for one.
+	// Searches has the answer of each, and Spread how far those that can tell are apart;
+	// null for less than two.
 	Searches []Search `json:"searches"`
 	Spread   *Spread  `json:"spread"`
 
@@ -52,6 +54,11 @@ type Search struct {
 	CannotTell string `json:"cannot_tell"`
 }
 
+// CanTell returns the searches that give an answer.
+func CanTell(searches []Search) []Search {
+	return slices.DeleteFunc(slices.Clone(searches), func(s Search) bool { return s.CannotTell != "" })
+}
+
 // Spread is how far several searches are apart, in sagas/s. A search without a held rate
 // counts as 0.
 type Spread struct {
@@ -64,7 +71,7 @@ type Spread struct {
 type Held struct {
 	RatePerS  float64 `json:"rate_per_s"` // offered, sagas/s
 	DurationS float64 `json:"duration_s"`
-	LatencyMS Latency `json:"latency_ms"` // from the due time, of the whole hold
+	LatencyMS Latency `json:"latency_ms"` // from the due time, of the whole hold; of the requests that were answered
 
 	// Interval is that of each latency of the service level, in its order: where it may be
 	// by chance within this hold (block bootstrap). It says nothing of other holds.

@@ -44,34 +44,19 @@ func HasPercentile(percentile float64) bool {
 	return false
 }
 
-// Lateness is how long after their due time a load generator sent requests, in
-// milliseconds. A percentile is null if fewer than SamplesBeyond samples lie above it.
-type Lateness struct {
-	P50 *float64 `json:"p50"`
-	P90 *float64 `json:"p90"`
-	P99 *float64 `json:"p99"`
-	Max *float64 `json:"max"`
-}
-
-// LatenessOf reads the percentiles of a histogram of microseconds.
-func LatenessOf(h *hdrhistogram.Histogram) *Lateness {
-	l := LatencyOf(h)
-	return &Lateness{l.P50, l.P90, l.P99, l.Max}
-}
-
 // Worst returns the higher of each figure of two load generators, because percentiles
-// cannot be added.
-func (l *Lateness) Worst(of *Lateness) *Lateness {
+// cannot be added. Either may be nil: unknown.
+func (l *Latency) Worst(of *Latency) *Latency {
 	if l == nil || of == nil {
 		return cmp.Or(l, of)
 	}
-	higher := func(a, b *float64) *float64 {
-		if a == nil || b != nil && *b > *a {
-			return b
+	worst := *l
+	for _, f := range LatencyFields {
+		if a, b := f.Of(*l), f.Of(*of); a == nil || b != nil && *b > *a {
+			f.Set(&worst, b)
 		}
-		return a
 	}
-	return &Lateness{higher(l.P50, of.P50), higher(l.P90, of.P90), higher(l.P99, of.P99), higher(l.Max, of.Max)}
+	return &worst
 }
 
 // The histograms of a run hold microseconds with three significant digits. The highest value

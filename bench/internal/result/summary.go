@@ -88,7 +88,7 @@ type Load struct {
 	Requests     int64            `json:"requests"`
 	Errors       int64            `json:"errors"` // a saga that fails on request is none
 	ErrorsByKind map[string]int64 `json:"errors_by_kind"`
-	LatenessMS   *Lateness        `json:"lateness_ms"` // of the requests that were not delayed; null in a closed loop
+	LatenessMS   *Latency         `json:"lateness_ms"` // how long after its due time a request was sent; of the requests that were not delayed; null in a closed loop
 	Delayed      *int64           `json:"delayed"`     // requests that waited because in_flight was reached; null in a closed loop
 	Dropped      *int64           `json:"dropped"`     // requests never sent; null in a closed loop
 
@@ -132,6 +132,7 @@ type StoreDisk struct {
 	Rotational *bool    `json:"rotational"`   // as the kernel says, which of a virtual disk may not know; null: unknown
 	FsyncP50MS *float64 `json:"fsync_p50_ms"` // milliseconds to append 4 KiB and fsync, before the load; null: unknown
 	FsyncP99MS *float64 `json:"fsync_p99_ms"`
+	FsyncMaxMS *float64 `json:"fsync_max_ms"`
 }
 
 // The separators of profiles that change the rate.
@@ -192,10 +193,11 @@ func (d StoreDisk) String() string {
 	if d.Mount != "" {
 		text += ", mounted on " + d.Mount
 	}
-	if d.FsyncP50MS == nil || d.FsyncP99MS == nil {
+	if d.FsyncP50MS == nil || d.FsyncP99MS == nil || d.FsyncMaxMS == nil {
 		return text
 	}
-	return fmt.Sprintf("%s, 4 KiB fsynced in %s ms, p99 %s ms", text, format.Number(*d.FsyncP50MS), format.Number(*d.FsyncP99MS))
+	return fmt.Sprintf("%s, 4 KiB fsynced in %s ms, p99 %s ms, at most %s ms", text,
+		format.Number(*d.FsyncP50MS), format.Number(*d.FsyncP99MS), format.Number(*d.FsyncMaxMS))
 }
 
 // Limits describes what the cgroups of the load generator allow; empty: they limit nothing.

@@ -1,15 +1,18 @@
 package sample
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net/http"
+	neturl "net/url"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
-
-	"sagabench/internal/secret"
 )
 
 // What an app server counts, by its names in the Prometheus text format. A histogram has
@@ -47,25 +50,32 @@ func (m metrics) since(before metrics, name string) *float64 {
 	return difference(before.value(name), m.value(name))
 }
 
-func readMetrics(ctx context.Context, urls []string, token secret.Text) (metrics, error) {
+// readMetrics sums what app servers count. get opens the metrics of one of them.
+func readMetrics(servers []string, get func(server string) (io.ReadCloser, error)) (metrics, error) {
 	sum := metrics{}
-	servers := map[string]int{} // that have it
-	for _, url := range urls {
-		families, err := scrape(ctx, url, token)
+	having := map[string]int{} // servers, by name of the metric
+	for _, server := range servers {
+		families, err := parse(get(server))
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("read metrics of %s: %w", server, err)
 		}
 		for name, x := range sums(families) {
 			sum[name] += x
-			servers[name]++
+			having[name]++
 		}
 	}
-	for name, n := range servers {
-		if n < len(urls) {
-			delete(sum, name)
-		}
-	}
+	maps.DeleteFunc(sum, func(name string, _ float64) bool { return having[name] < len(servers) })
 	return sum, nil
+}
+
+// parse reads metrics in the Prometheus text format, and closes them.
+func parse(text io.ReadCloser, err error) (map[string]*dto.MetricFamily, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer text.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	return parser.TextToMetricFamilies(text)
 }
 
 func sums(families map[string]*dto.MetricFamily) metrics {
@@ -83,28 +93,51 @@ func sums(families map[string]*dto.MetricFamily) metrics {
 	return sum
 }
 
-func scrape(ctx context.Context, url string, token secret.Text) (map[string]*dto.MetricFamily, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, fmt.Errorf("read metrics: %w", err)
+// scrape asks an app server for its metrics.
+func (s *Sampler) scrape(ctx context.Context) func(url string) (io.ReadCloser, error) {
+	return func(url string) (io.ReadCloser, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return nil, err
+		}
+		if token := s.cfg.AppToken; token.IsSet() {
+			req.Header.Set("Authorization", "Bearer "+token.Reveal())
+		}
+		// A connection that is kept would be idle for the whole run, and closed by then.
+		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		resp, err := client.Do(req)
+		if failed, ok := errors.AsType[*neturl.Error](err); ok {
+			err = failed.Err // the URL is in the error that this is wrapped in
+		}
+		if err != nil {
+			return nil, err
+		}
+		if resp.StatusCode != http.StatusOK {
+			resp.Body.Close()
+			return nil, fmt.Errorf("it answers %s", resp.Status)
+		}
+		return resp.Body, nil
 	}
-	if token.IsSet() {
-		req.Header.Set("Authorization", "Bearer "+token.Reveal())
+}
+
+// addTo adds what app servers counted between two readings. CPU is that of all of them.
+func (m metrics) addTo(u *Usage, before metrics, servers int) {
+	since := func(name string) *float64 { return m.since(before, name) }
+	perS := func(total *float64) *float64 { return perSecond(total, u.Elapsed) }
+	t, r := &u.Total, &u.Resources
+	t.AppCPUUS = times(since(metricCPU), microseconds)
+	t.StoreRoundTrips = since(metricRoundTrips)
+	t.StoreFsyncs = since(metricFsyncs)
+	t.StoreBytesWritten = since(metricWritten)
+	if before, after := before.value(metricDebt), m.value(metricDebt); before != nil && after != nil {
+		grown := *after - *before
+		r.StoreDebtBytes = &grown
 	}
-	// A connection that is kept would be idle for the whole run, and closed by then.
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("read metrics: %w", err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("read metrics: %s answers %s", url, resp.Status)
-	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(resp.Body)
-	if err != nil {
-		return nil, fmt.Errorf("read metrics of %s: %w", url, err)
-	}
-	return families, nil
+	r.AppCores = perS(since(metricCPU))
+	r.AppCoresUsable = cmp.Or(m.value(metricCores), m.value(metricGoCores))
+	r.AppThrottled = times(perS(since(metricThrottled)), 1/float64(max(1, servers)))
+	r.AppAcceptWait = perS(since(metricAcceptWait))
+	r.StoreCallsInFlight = perS(since(metricCalls + "_sum"))
+	r.StoreConns = m.value(metricConns)
+	r.StoreConnWaits = perS(since(metricConnWaits))
 }

@@ -176,7 +176,7 @@ func (s *snapshot) readMetrics(ctx context.Context, sampler *Sampler) {
 	ctx, cancel := context.WithTimeout(ctx, sampler.cfg.Timeout)
 	defer cancel()
 	var err error
-	s.metrics, err = readMetrics(ctx, sampler.cfg.AppMetrics, sampler.cfg.AppToken)
+	s.metrics, err = readMetrics(sampler.cfg.AppMetrics, sampler.scrape(ctx))
 	s.fail("the app's metrics", err)
 }
 

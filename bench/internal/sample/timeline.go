@@ -60,7 +60,7 @@ func (s *Sampler) readBatches(ctx context.Context) metrics {
 	for _, u := range s.cfg.AppMetrics {
 		urls = append(urls, u+only)
 	}
-	read, err := readMetrics(ctx, urls, s.cfg.AppToken)
+	read, err := readMetrics(urls, s.scrape(ctx))
 	if err != nil {
 		return nil
 	}

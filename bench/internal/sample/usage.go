@@ -1,7 +1,6 @@
 package sample
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -42,40 +41,27 @@ func (s *Sampler) Usage() Usage {
 	}
 	t, r := &u.Total, &u.Resources
 
-	load := (a.own.cpu - b.own.cpu).Seconds()
-	t.LoadCPUUS = times(&load, microseconds)
-	app := difference(b.app, a.app)
-	if len(s.app) == 0 {
-		app = a.metrics.since(b.metrics, metricCPU)
-	}
-	t.AppCPUUS = times(app, microseconds)
-	t.StoreRoundTrips = a.metrics.since(b.metrics, metricRoundTrips)
-	t.StoreFsyncs = a.metrics.since(b.metrics, metricFsyncs)
-	t.StoreBytesWritten = a.metrics.since(b.metrics, metricWritten)
-	if before, after := b.metrics.value(metricDebt), a.metrics.value(metricDebt); before != nil && after != nil {
-		grown := *after - *before
-		r.StoreDebtBytes = &grown
+	perS := func(total *float64) *float64 { return perSecond(total, u.Elapsed) }
+
+	a.metrics.addTo(&u, b.metrics, len(s.cfg.AppMetrics))
+	if len(s.app) > 0 {
+		app := difference(b.app, a.app)
+		t.AppCPUUS, r.AppCores = times(app, microseconds), perS(app)
 	}
 	if s.store != nil {
 		s.store.AddTo(&u) // it knows its fsyncs better than its client
 	}
 
-	perS := func(total *float64) *float64 { return perSecond(total, u.Elapsed) }
+	load := (a.own.cpu - b.own.cpu).Seconds()
+	t.LoadCPUUS = times(&load, microseconds)
 	r.LoadCores = perS(&load)
-	r.AppCores = perS(app)
 	usable := cgroup.OwnCores()
 	r.LoadCoresUsable = &usable
-	r.AppCoresUsable = cmp.Or(a.metrics.value(metricCores), a.metrics.value(metricGoCores))
 	r.StoreCoresUsable = a.store.cores
 	r.LoadThrottled = a.load.throttledShare(b.load, u.Elapsed)
-	r.AppThrottled = times(perS(a.metrics.since(b.metrics, metricThrottled)), 1/float64(max(1, len(s.cfg.AppMetrics))))
 	r.StoreThrottled = a.store.throttledShare(b.store, u.Elapsed)
 	r.StoreCores = perS(times(t.StoreCPUUS, 1/microseconds))
 	r.StoreFsyncsPerS = perS(t.StoreFsyncs)
-	r.StoreCallsInFlight = perS(a.metrics.since(b.metrics, metricCalls+"_sum"))
-	r.StoreConns = a.metrics.value(metricConns)
-	r.StoreConnWaits = perS(a.metrics.since(b.metrics, metricConnWaits))
-	r.AppAcceptWait = perS(a.metrics.since(b.metrics, metricAcceptWait))
 	r.StoreDeviceBytesPerS = perS(difference(b.device, a.device))
 	r.HostBusy, r.BusiestCore, r.HostSteal = a.host.since(b.host)
 	r.HostCPUPressure = perS(difference(b.pressure, a.pressure))

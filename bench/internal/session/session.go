@@ -36,6 +36,7 @@ type Config struct {
 	Token      secret.Text         // sent to the servers, if set
 	Load       load.Config         // of Run; the session sets Targets, Token, Dir, Begin and End
 	SLO        result.SLO          // that Measure looks at; empty: none
+	DiskTest   time.Duration       // how long fsyncs are timed on the store's disk; 0: as short as is of use
 	Durability string              // class that the store must have, as D3; empty: any
 	Status     func(string)        // called with what is being done; may be nil
 	Watch      func(result.Sample) // called each second of a measurement with what was used; may be nil
@@ -132,7 +133,7 @@ func Open(ctx context.Context, cfg Config, servers Servers) (*Session, error) {
 	}
 	if dir := s.filesDir(); dir != "" {
 		cfg.status("timing fsyncs on the store's disk")
-		s.disk = environment.Disk(dir)
+		s.disk = environment.Disk(dir, cfg.DiskTest)
 	}
 	s.started = time.Now()
 	s.sample = s.sampleConfig()
@@ -252,7 +253,7 @@ func (s *Session) Close(ctx context.Context, ended error) (result.Summary, error
 		s.discard(ctx)
 		return result.Summary{}, ended
 	}
-	e := validity.Evidence{Planned: s.elapsed, CPUs: s.cpus}
+	e := validity.Evidence{Planned: s.elapsed, CPUs: s.cpus, SLO: s.cfg.SLO}
 	switch {
 	case errors.Is(ended, context.Canceled):
 		e.Incomplete = "interrupted"

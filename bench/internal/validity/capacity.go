@@ -8,6 +8,7 @@ import (
 
 	"sagabench/bench/internal/result"
 	"sagabench/internal/format"
+	"sagabench/store"
 )
 
 // JudgeStep decides whether one measurement of a sweep is valid. Overload and failed
@@ -36,7 +37,27 @@ func JudgeSweep(s result.Summary, e Evidence) result.Validity {
 	j.counted()
 	j.settings()
 	j.surroundings()
+	j.slowFsyncs()
 	return j.Validity
+}
+
+// slowFsyncs warns of a disk that by itself may violate the service level of a store that
+// waits for its fsyncs.
+func (j *judgement) slowFsyncs() {
+	d, disk := store.D0, j.s.Environment.StoreDisk
+	if class, ok := store.ParseDurability(j.s.Run.Store.Durability); ok {
+		d = class
+	}
+	if d < store.D3 || disk == nil || disk.FsyncMaxMS == nil {
+		return
+	}
+	for _, goal := range j.e.SLO.Latencies {
+		if *disk.FsyncMaxMS > goal.MS {
+			j.warn("slow fsyncs: before the load, one on the store's disk took %s ms, half of them at most %s ms; every saga that waits for such a one takes longer than %s ms",
+				format.Number(*disk.FsyncMaxMS), format.Number(*disk.FsyncP50MS), format.Short(goal.MS))
+			return
+		}
+	}
 }
 
 // The thresholds of JudgeCapacity.
@@ -67,6 +88,9 @@ func JudgeCapacity(base result.Validity, c result.Capacity) result.Validity {
 func (j *judgement) answer(c result.Capacity) {
 	if c.CannotTell != "" {
 		j.refuse("cannot tell here: %s", c.CannotTell)
+	} else if n := len(c.Searches) - len(result.CanTell(c.Searches)); n > 0 {
+		i := slices.IndexFunc(c.Searches, func(s result.Search) bool { return s.CannotTell != "" })
+		j.warn("%d of %d searches cannot tell: %s", n, len(c.Searches), c.Searches[i].CannotTell)
 	}
 	if c.Held == nil {
 		return

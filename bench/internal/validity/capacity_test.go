@@ -32,7 +32,7 @@ func closedStep(inFlight int, perS float64) result.Step {
 func lateStep(t *testing.T) result.Validity {
 	t.Helper()
 	m := sweepStep(1100, 1, false)
-	m.Load.LatenessMS, m.LatencyMS.P99 = &result.Lateness{P99: resulttest.Ptr(30.0)}, resulttest.Ptr(40.0)
+	m.Load.LatenessMS, m.LatencyMS.P99 = &result.Latency{P99: resulttest.Ptr(30.0)}, resulttest.Ptr(40.0)
 	v := JudgeStep(m, Evidence{SLO: p99Of(20)}, result.Run{})
 	require.False(t, v.Valid)
 	return v
@@ -65,6 +65,10 @@ func TestJudgeCapacity(t *testing.T) {
 				c.Held, c.CannotTell = nil, "the same closed loop carried 1,000/s to 1,300/s"
 			}, false,
 			"cannot tell here: the same closed loop carried 1,000/s to 1,300/s",
+		},
+		"one of three searches cannot tell": {
+			func(c *result.Capacity) { c.Searches = []result.Search{c.Search, {CannotTell: "uneven"}, c.Search} }, true,
+			"1 of 3 searches cannot tell: uneven",
 		},
 		"nothing held": {func(c *result.Capacity) { c.Held = nil }, true, ""},
 		"no upper bound": {
@@ -168,5 +172,26 @@ func TestJudgeCapacity(t *testing.T) {
 		default:
 			require.Equal(t, []string{c.want}, got.Because, name)
 		}
+	}
+}
+
+func TestJudgeSweep_SlowFsyncs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		durability string
+		most       *float64
+		want       bool
+	}{
+		"a stall":                  {"D3", resulttest.Ptr(297.0), true},
+		"short enough":             {"D3", resulttest.Ptr(20.0), false},
+		"not timed":                {"D3", nil, false},
+		"no saga waits for fsyncs": {"D2", resulttest.Ptr(297.0), false},
+	} {
+		s := result.Summary{}
+		s.Run.Store.Durability = c.durability
+		s.Environment.StoreDisk = &result.StoreDisk{FsyncP50MS: resulttest.Ptr(0.2), FsyncMaxMS: c.most}
+		warnings := JudgeSweep(s, Evidence{SLO: p99Of(20)}).Warnings
+		require.Equal(t, c.want, slices.Contains(warnings,
+			"slow fsyncs: before the load, one on the store's disk took 297 ms, half of them at most 0.200 ms; every saga that waits for such a one takes longer than 20 ms"), name)
 	}
 }

@@ -53,12 +53,13 @@ func (j *judgement) generatorShare() float64 {
 // the service level was met all the same, or would be violated without its lateness, too.
 // Without a service level, it is if much of the latency may be lateness.
 func (j *judgement) latenessDecides() bool {
-	late := *cmp.Or(j.s.Load.LatenessMS.P99, j.s.Load.LatenessMS.P90)
+	l := j.s.Load.LatenessMS
 	if len(j.e.SLO.Latencies) == 0 {
-		return late > latenessMost**cmp.Or(j.s.LatencyMS.P99, j.s.LatencyMS.P90)
+		return *cmp.Or(l.P99, l.P90) > latenessMost**cmp.Or(j.s.LatencyMS.P99, j.s.LatencyMS.P90)
 	}
 	for _, goal := range j.e.SLO.Latencies {
-		if ms := j.s.LatencyMS.At(goal.Percentile); ms != nil && *ms > goal.MS && *ms-late <= goal.MS {
+		ms, late := j.s.LatencyMS.At(goal.Percentile), cmp.Or(l.At(goal.Percentile), l.P90)
+		if ms != nil && late != nil && *ms > goal.MS && *ms-*late <= goal.MS {
 			return true
 		}
 	}
@@ -72,31 +73,35 @@ func (j *judgement) lateness() string {
 	if l == nil {
 		return ""
 	}
-	late, percentile := l.P99, "p99"
-	if late == nil {
-		late, percentile = l.P90, "p90"
-	}
-	most, of := 0.0, "limit of the latency"
 	for _, goal := range j.e.SLO.Latencies {
-		if most == 0 || goal.MS < most {
-			most = goal.MS
+		late := l.At(goal.Percentile)
+		if late == nil {
+			goal.Percentile, late = 90, l.P90
+		}
+		if tooLate(late, goal.MS) {
+			return lateText(*late, goal.Name(), "limit of the latency", goal.MS)
 		}
 	}
-	if most == 0 {
-		measured := cmp.Or(j.s.LatencyMS.P99, j.s.LatencyMS.P90)
-		if measured == nil {
-			return ""
-		}
-		most, of = *measured, "measured p99"
-		if j.s.LatencyMS.P99 == nil {
-			of = "measured p90"
-		}
-	}
-	if late == nil || *late <= max(lateLeastMS, lateShare*most) {
+	if len(j.e.SLO.Latencies) > 0 {
 		return ""
 	}
+	late, measured, name := l.P99, j.s.LatencyMS.P99, "p99"
+	if late == nil || measured == nil {
+		late, measured, name = l.P90, j.s.LatencyMS.P90, "p90"
+	}
+	if measured == nil || !tooLate(late, *measured) {
+		return ""
+	}
+	return lateText(*late, name, "measured "+name, *measured)
+}
+
+func tooLate(late *float64, ofMS float64) bool {
+	return late != nil && *late > max(lateLeastMS, lateShare*ofMS)
+}
+
+func lateText(late float64, percentile, of string, ms float64) string {
 	return fmt.Sprintf(lateGenerator+": it sent requests %s ms after they were due (%s), with room in flight; the %s is %s ms",
-		format.Number(*late), percentile, of, format.Number(most))
+		format.Number(late), percentile, of, format.Number(ms))
 }
 
 // delayed warns if requests waited because the limit of requests in flight was reached.

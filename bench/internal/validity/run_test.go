@@ -38,8 +38,8 @@ func quietRun() result.Summary {
 	return s
 }
 
-func lateness(p99 float64) *result.Lateness {
-	return &result.Lateness{P50: resulttest.Ptr(p99 / 2), P90: resulttest.Ptr(p99 * 0.9), P99: &p99, Max: resulttest.Ptr(2 * p99)}
+func lateness(p99 float64) *result.Latency {
+	return &result.Latency{P50: resulttest.Ptr(p99 / 2), P90: resulttest.Ptr(p99 * 0.9), P99: &p99, Max: resulttest.Ptr(2 * p99)}
 }
 
 func p99Of(ms float64) result.SLO {
@@ -181,7 +181,7 @@ func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 		},
 		"late, few requests": {
 			func(s *result.Summary, e *Evidence) {
-				s.Load.LatenessMS, e.SLO = &result.Lateness{P90: resulttest.Ptr(7.1), Max: resulttest.Ptr(9.0)}, p99Of(5)
+				s.Load.LatenessMS, e.SLO = &result.Latency{P90: resulttest.Ptr(7.1), Max: resulttest.Ptr(9.0)}, p99Of(5)
 			}, because,
 			"the load generator was late: it sent requests 7.10 ms after they were due (p90), with room in flight; the limit of the latency is 5.00 ms",
 		},

@@ -52,7 +52,7 @@ func ClosedRun() result.Summary {
 				Governor: Ptr("performance"), Versions: map[string]string{"vegeta": "v12.13.0", "pebble": "v2.1.7"},
 				CPUs:     result.CPUs{Load: Ptr("0-1"), App: Ptr("0-1")},
 				CPUQuota: Ptr(1.5), MemoryLimit: Ptr[int64](2 << 30),
-				StoreDisk: &result.StoreDisk{FileSystem: "ext4", Mount: "/srv", Device: "vda1", Rotational: Ptr(false), FsyncP50MS: Ptr(0.112), FsyncP99MS: Ptr(1.83)},
+				StoreDisk: &result.StoreDisk{FileSystem: "ext4", Mount: "/srv", Device: "vda1", Rotational: Ptr(false), FsyncP50MS: Ptr(0.112), FsyncP99MS: Ptr(1.83), FsyncMaxMS: Ptr(4.07)},
 			},
 		},
 		Measurement: result.Measurement{
@@ -80,7 +80,7 @@ func OpenRun() result.Summary {
 	s.Run.Commit = nil
 	s.Load = result.Load{
 		Mode: result.Open, InFlight: 1000, OfferedPerS: Ptr(9000.0), AchievedPerS: 7012.44, Requests: 71_003, Errors: 412,
-		ErrorsByKind: map[string]int64{"timeout": 12, "http 500": 400}, LatenessMS: &result.Lateness{P50: Ptr(0.51), P90: Ptr(0.96), P99: Ptr(1.87), Max: Ptr(9.04)}, Delayed: Ptr[int64](60_211), Dropped: Ptr[int64](18_997),
+		ErrorsByKind: map[string]int64{"timeout": 12, "http 500": 400}, LatenessMS: &result.Latency{P50: Ptr(0.51), P90: Ptr(0.96), P99: Ptr(1.87), Max: Ptr(9.04)}, Delayed: Ptr[int64](60_211), Dropped: Ptr[int64](18_997),
 	}
 	s.LatencyMS = result.Latency{P50: Ptr(812.0), P99: Ptr(2011.0), Max: Ptr(2120.7), Mean: Ptr(801.25)}
 	s.CostPerSaga.StoreCPUUS = Ptr(9.87)
