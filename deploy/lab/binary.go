@@ -1,12 +1,15 @@
 package lab
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -31,6 +34,32 @@ func serverDirs() []string {
 func (k *Kind) Binaries() []string {
 	more := filepath.SplitList(os.Getenv(k.binariesVariable))
 	return append([]string{k.binaries}, slices.DeleteFunc(more, func(path string) bool { return path == "" })...)
+}
+
+// versionName is a name of a binary that asks for a version.
+var versionName = regexp.MustCompile(`^[a-z]+-([0-9]+(?:\.[0-9]+)*)$`)
+
+// reportedVersion is where --version of Redis, MariaDB and MySQL has the version.
+var reportedVersion = regexp.MustCompile(`(?i)\b(?:v=|ver )([0-9]+(?:\.[0-9]+)*)`)
+
+// find returns the path of Config.Binary.
+func (k *Kind) find(ctx context.Context, binary string) (string, error) {
+	path, err := findServer(cmp.Or(binary, k.binaries), k.debian, k.homebrew)
+	version := versionName.FindStringSubmatch(binary)
+	if err == nil || version == nil {
+		return path, err
+	}
+	for _, candidate := range k.Binaries() {
+		path, err := findServer(candidate, k.debian, k.homebrew)
+		if err != nil {
+			continue
+		}
+		text, _ := exec.CommandContext(ctx, path, "--version").Output() // what does not answer has no version
+		if found := reportedVersion.FindSubmatch(text); found != nil && strings.HasPrefix(string(found[1])+".", version[1]+".") {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%s is %w: it is neither on PATH nor a version in %s", binary, ErrNotInstalled, k.binariesVariable)
 }
 
 // findServer finds the first of binaries: one path, or names separated by "|". Of

@@ -28,6 +28,8 @@ type ProcessConfig struct {
 
 	StopSignal syscall.Signal // what Stop sends; 0: SIGTERM
 
+	CPUs float64 // cores that it and its children may use; 0: as we
+
 	// Ready is called again and again until it returns nil, the process ends or the
 	// context does. If it is nil, the process is ready at once.
 	Ready func(ctx context.Context, p *Process) error
@@ -38,6 +40,7 @@ type Process struct {
 	name       string
 	cmd        *exec.Cmd
 	stopSignal syscall.Signal
+	limit      *cpuLimit
 	log        tail
 	done       chan struct{}
 	err        error // how it ended; valid when done is closed
@@ -76,12 +79,18 @@ func StartProcess(ctx context.Context, cfg ProcessConfig) (*Process, error) {
 	p.cmd.Stderr = p.log.tee(cfg.Stderr)
 	p.cmd.WaitDelay = outputDelay
 	var err error
+	if cfg.CPUs > 0 {
+		if p.limit, err = newCPULimit(cfg.CPUs); err != nil {
+			return nil, fmt.Errorf("start %s: %w", p.name, err)
+		}
+	}
 	if p.cmd.SysProcAttr, err = childAttributes(cfg.User); err == nil {
 		started := make(chan error)
 		go p.run(started)
 		err = <-started
 	}
 	if err != nil {
+		p.limit.release()
 		if cfg.User != "" && errors.Is(err, os.ErrPermission) {
 			err = fmt.Errorf("the account %s must be able to run %s and to enter %s: %w", cfg.User, cfg.Path, cmp.Or(cfg.Dir, "."), err)
 		}
@@ -104,7 +113,7 @@ func StartProcess(ctx context.Context, cfg ProcessConfig) (*Process, error) {
 func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := p.cmd.Start(); err != nil {
+	if err := p.limit.start(p.cmd); err != nil {
 		started <- err
 		return
 	}
@@ -118,6 +127,7 @@ func (p *Process) run(started chan<- error) {
 	started <- nil
 	p.err = p.cmd.Wait()
 	release()
+	p.limit.release()
 	close(p.done)
 }
 

@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,8 +44,11 @@ type engine interface {
 
 // Config says how to start a server.
 type Config struct {
-	// Binary is a name on PATH or a path. Empty: the installed server.
+	// Binary is a name on PATH or a path. Empty: the installed server. The name redis-5.0
+	// or mysql-8.0 is the first of Kind.Binaries of that version.
 	Binary string
+
+	CPUs float64 // cores that the server may use; 0: as we
 
 	// Settings override the defaults: one port of the loopback interface, no
 	// persistence for Redis, no binlog for MySQL; everything else is the server's own
@@ -81,6 +83,7 @@ type Server struct {
 	port      int
 	slowSync  bool
 	powerLoss bool
+	cpus      float64
 
 	mu      sync.Mutex
 	process *Process
@@ -100,11 +103,11 @@ var errStopped = errors.New("the server was stopped for good")
 // returns ErrNotInstalled if there is no binary. If the server refuses its settings, the
 // error holds the end of its log.
 func (k *Kind) Start(ctx context.Context, cfg Config) (*Server, error) {
-	binary, err := findServer(cmp.Or(cfg.Binary, k.binaries), k.debian, k.homebrew)
+	binary, err := k.find(ctx, cfg.Binary)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{binary: binary, dir: cfg.Dir, temporary: cfg.Dir == "", slowSync: cfg.SlowSync, powerLoss: cfg.PowerLoss}
+	s := &Server{binary: binary, dir: cfg.Dir, temporary: cfg.Dir == "", slowSync: cfg.SlowSync, powerLoss: cfg.PowerLoss, cpus: cfg.CPUs}
 	if s.account, err = serverAccount(k.account); err != nil {
 		return nil, fmt.Errorf("start %s: %w", k.name, err)
 	}
@@ -174,7 +177,7 @@ func (s *Server) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	cfg := s.engine.process(s)
-	cfg.Path, cfg.User, cfg.Env = s.binary, s.account, s.diskEnv()
+	cfg.Path, cfg.User, cfg.Env, cfg.CPUs = s.binary, s.account, s.diskEnv(), s.cpus
 	process, err := StartProcess(ctx, cfg)
 	if err == nil {
 		s.process = process
@@ -203,6 +206,9 @@ func (s *Server) Dir() string { return s.dir }
 
 // PID returns the id of the server's last process.
 func (s *Server) PID() int { return s.current().PID() }
+
+// CPULimit says in words how the server's CPU is limited; empty: it is not.
+func (s *Server) CPULimit() string { return s.current().limit.words() }
 
 // Log returns the last 16 KiB of what the server has written since its last start.
 func (s *Server) Log() string { return s.current().Log() }

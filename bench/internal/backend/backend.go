@@ -53,9 +53,9 @@ type backend struct {
 	open         func(context.Context, Server) (sample.Store, error)
 }
 
-// Start starts a server for a store, with settings by the server's own names.
-func Start(ctx context.Context, driver string, settings map[string]string) (*lab.Server, error) {
-	return backends[driver].Start(ctx, lab.Config{Settings: settings})
+// Start starts a server for a store.
+func Start(ctx context.Context, driver string, cfg lab.Config) (*lab.Server, error) {
+	return backends[driver].Start(ctx, cfg)
 }
 
 // Setting returns the name of a setting as the server has it. It refuses one that moves

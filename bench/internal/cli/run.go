@@ -18,6 +18,7 @@ import (
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/session"
+	"sagabench/deploy/lab"
 	"sagabench/internal/config"
 	"sagabench/store/open"
 )
@@ -113,7 +114,7 @@ func (a *app) setUp(ctx context.Context, o runOptions) (setup, error) {
 		return own, err
 	}
 	started := own.servers.(*session.Started)
-	server, err := backend.Start(ctx, started.Store.Driver, settings)
+	server, err := backend.Start(ctx, started.Store.Driver, lab.Config{Settings: settings})
 	if err != nil {
 		return own, err
 	}

@@ -1,0 +1,3 @@
+package lab
+
+var MakeCgroup = makeCgroup
