@@ -71,6 +71,7 @@ var rules = []struct {
 	{"bench/internal/capacity", []string{"bench/internal/limit", "bench/internal/load", "bench/internal/plan", "bench/internal/result", "bench/internal/stats", "bench/internal/usl", "bench/internal/validity", "internal/format"}, "it decides what to measure next; others send the load"},
 	{"bench/internal/compare", []string{"bench/internal/result", "bench/internal/stats", "internal/format"}, "a function of results; others make the runs and render"},
 	{"bench/internal/plan", []string{"bench/internal/result", "bench/internal/stats", "internal/format", "store"}, "a function of results: it measures and renders nothing"},
+	{"bench/internal/matrix", []string{"bench/internal/compare", "bench/internal/load", "bench/internal/result", "bench/internal/stats", "internal/format", "store", "store/open"}, "it decides what to run and what that shows; others make the runs and render"},
 	{"bench/internal/environment", []string{"internal/filesystem", "bench/internal/cgroup", "bench/internal/result", "bench/internal/stats"}, "it describes a machine"},
 	{"bench/internal/cgroup", nil, "it asks the kernel"},
 	{"bench/internal/sample", []string{"bench/internal/cgroup", "bench/internal/result", "bench/internal/validity", "internal/secret"}, "it measures, and knows neither load nor stores"},

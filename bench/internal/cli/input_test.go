@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"sagabench/bench/internal/load"
 	"sagabench/deploy/lab"
 	"sagabench/deploy/lab/labtest"
 	"sagabench/internal/config"
@@ -239,27 +238,5 @@ func TestSettings_NoneIsNamedAsKubernetesNamesThoseOfServices(t *testing.T) {
 		for _, value := range []string{"10.96.0.12", "36789", "tcp", "tcp://10.96.0.12:36789"} {
 			require.False(t, config.IsServiceVariable(config.Variable(key)+"="+value), key)
 		}
-	}
-}
-
-func TestParseProfile_ReadsRatesStepsAndRamps(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]load.Profile{
-		"": {}, "500": load.Constant(500), "500/s": load.Constant(500), "30000/m": load.Constant(500),
-		"50/100ms": load.Constant(500), "1.5/s": load.Constant(1.5), "100/s,200,24000/m": load.Steps(100, 200, 400),
-		"100/s..2000/s": load.Ramp(100, 2000), "20..1.5/s": load.Ramp(20, 1.5),
-	} {
-		got, err := parseProfile(text)
-		require.NoError(t, err, text)
-		require.Equal(t, want, got, text)
-		again, err := parseProfile(got.String())
-		require.NoError(t, err, text)
-		require.Equal(t, want, again, text)
-	}
-	for _, text := range []string{
-		"x", "0", "0/s", "500/s..", "-1", "1/", "1/0s", "1/x", "NaN", "1e12/s", "/s", "1,", "1,0,2", "1,2..3", "1..2..3", "..2", "1..", "0..5", "Inf",
-	} {
-		_, err := parseProfile(text)
-		require.ErrorContains(t, err, fmt.Sprintf("rate: %q", text))
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/plan"
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
@@ -34,7 +35,7 @@ plan is based on the highest rate that was held. If the results have several num
 app hosts, it uses those of the fewest hosts that held the peak.`,
 		Example: `  bench plan --rate 20000/s --peak 2x --p99 20ms --retention 24h --from sagabench-results/*-redis`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if demand.RatePerS, err = parseRate(rate); err != nil || demand.RatePerS == 0 || math.IsInf(demand.RatePerS, 0) {
+			if demand.RatePerS, err = load.ParseRate(rate); err != nil || demand.RatePerS == 0 || math.IsInf(demand.RatePerS, 0) {
 				return fmt.Errorf("--rate: %q, want sagas per time, as 20000/s", rate)
 			}
 			if demand.Peak, err = strconv.ParseFloat(strings.TrimSuffix(peak, "x"), 64); err != nil || !(demand.Peak >= 1) || math.IsInf(demand.Peak, 0) {

@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -188,58 +185,7 @@ func (a *app) scenario() server.Scenario { return a.options.Server.Scenario }
 // loadConfig returns the load's configuration without targets and directory.
 func (a *app) loadConfig() (load.Config, error) {
 	cfg := a.options.Load.Config
-	rate, err := parseProfile(a.options.Load.Rate)
+	rate, err := load.ParseProfile(a.options.Load.Rate)
 	cfg.Rate = rate
 	return cfg, err
-}
-
-// parseProfile reads a rate, as 500/s, steps, as 100/s,200/s,400/s, or a ramp, as
-// 100/s..2000/s. Empty is a closed loop.
-func parseProfile(text string) (load.Profile, error) {
-	if text == "" {
-		return load.Profile{}, nil
-	}
-	profile, err := parseRates(text)
-	if err == nil {
-		err = profile.Validate()
-	}
-	if err != nil {
-		return load.Profile{}, fmt.Errorf("rate: %q: %w; want requests per time, as 500/s, in steps 100/s,200/s or rising 100/s..2000/s, or none for a closed loop", text, err)
-	}
-	return profile, nil
-}
-
-func parseRates(text string) (load.Profile, error) {
-	if from, to, ramp := strings.Cut(text, ".."); ramp {
-		first, err := parseRate(from)
-		last, err2 := parseRate(to)
-		return load.Ramp(first, last), cmp.Or(err, err2)
-	}
-	var steps []float64
-	for step := range strings.SplitSeq(text, ",") {
-		rate, err := parseRate(step)
-		if err != nil {
-			return load.Profile{}, err
-		}
-		steps = append(steps, rate)
-	}
-	return load.Steps(steps...), nil
-}
-
-// parseRate reads 500, 500/s, 30000/m or 100/250ms, as vegeta does, into
-// requests per second.
-func parseRate(text string) (float64, error) {
-	number, unit, found := strings.Cut(text, "/")
-	n, err := strconv.ParseFloat(number, 64)
-	per := time.Second
-	if err == nil && found {
-		if unit != "" && (unit[0] < '0' || unit[0] > '9') {
-			unit = "1" + unit
-		}
-		per, err = time.ParseDuration(unit)
-	}
-	if err != nil || !(n >= 0) || per <= 0 {
-		return 0, fmt.Errorf("%q is no rate", text)
-	}
-	return n / per.Seconds(), nil
 }

@@ -125,13 +125,13 @@ func Make(a, b Side) (Comparison, result.Validity, error) {
 		Seeds:       sharedSeeds(a.Runs, b.Runs),
 	}
 	r.warnMismatched(c.Differences)
-	for _, m := range metrics {
+	for _, m := range Figures {
 		c.Metrics = append(c.Metrics, m.values(a, b))
 	}
 	levels := c.levels()
-	for i, m := range metrics {
+	for i, m := range Figures {
 		measured := &c.Metrics[i]
-		measured.samples = samples(a, b, m.of)
+		measured.samples = samples(a, b, m.Of)
 		drift := measured.setRatio(levels[m.main])
 		if m.main && drift != nil {
 			r.warnDrift(m, *drift)
@@ -152,7 +152,7 @@ func (s Side) subject() Subject {
 // levels returns the confidence level of the interval of a main metric, and of another.
 func (c Comparison) levels() map[bool]float64 {
 	others := 0.0
-	for i, m := range metrics {
+	for i, m := range Figures {
 		if !m.main && c.Metrics[i].A != nil && c.Metrics[i].B != nil {
 			others++
 		}
@@ -183,9 +183,9 @@ const (
 	farthest = 1000
 )
 
-// interval estimates the ratio. ok is false if there are too few pairs, or if the interval
-// says nothing.
-func interval(samples []stats.Sample, level float64) (r stats.Ratio, ok bool) {
+// Interval estimates the ratio of B to A with this confidence level. ok is false if there are
+// fewer than three pairs, or if the interval says nothing.
+func Interval(samples []stats.Sample, level float64) (r stats.Ratio, ok bool) {
 	if len(samples) < 2*leastPairs {
 		return r, false
 	}
@@ -204,7 +204,7 @@ func (m *Metric) setRatio(level float64) *stats.Interval {
 		}
 	}
 	m.Ratio = &Ratio{Value: *m.B / *m.A}
-	r, ok := interval(m.samples, level)
+	r, ok := Interval(m.samples, level)
 	if ok {
 		m.Ratio = &Ratio{Value: r.BToA.Value, Low: &r.BToA.Low, High: &r.BToA.High, Confidence: &level}
 	}
@@ -227,7 +227,7 @@ const (
 )
 
 // setVerdict sets the verdict and the better side.
-func (m *Metric) setVerdict(d metric, c Comparison) {
+func (m *Metric) setVerdict(d Figure, c Comparison) {
 	switch r := m.Ratio; {
 	case m.A == nil || m.B == nil:
 		m.Verdict = notMeasured
@@ -247,7 +247,7 @@ func (m *Metric) setVerdict(d metric, c Comparison) {
 		m.Verdict = c.B.Name + " " + Change(*m.Effect)
 		if len(c.NotRanked) == 0 {
 			m.Better = &c.A.Name
-			if d.higherIsBetter == (r.Value > 1) {
+			if d.HigherIsBetter == (r.Value > 1) {
 				m.Better = &c.B.Name
 			}
 		}

@@ -31,8 +31,8 @@ func ParseGate(text string) (Gate, error) {
 		return Gate{}, fmt.Errorf("%w: %q is not METRIC<=CHANGE%% or METRIC>=CHANGE%%, as in store_cpu_us<=+5%%", ErrGate, text)
 	}
 	var keys []string
-	for _, m := range metrics {
-		keys = append(keys, m.key)
+	for _, m := range Figures {
+		keys = append(keys, m.Key)
 	}
 	if !slices.Contains(keys, parts[1]) {
 		return Gate{}, fmt.Errorf("%w: %q names no metric; there are %s", ErrGate, text, strings.Join(keys, ", "))
@@ -103,7 +103,7 @@ func (c Comparison) check(g Gate, level float64) GateResult {
 		result.Evidence = m.Verdict
 		return result
 	}
-	r, ok := interval(m.samples, level)
+	r, ok := Interval(m.samples, level)
 	if !ok {
 		result.Evidence = tooVaried
 		return result

@@ -5,33 +5,33 @@ import (
 	"sagabench/bench/internal/stats"
 )
 
-// metric is a figure of a run that is compared.
-type metric struct {
-	key, name, unit string
-	higherIsBetter  bool
+// Figure is a figure of a run that is compared.
+type Figure struct {
+	Key, Name, Unit string
+	HigherIsBetter  bool
 	main            bool // varies least from run to run
-	of              func(result.Summary) *float64
+	Of              func(result.Summary) *float64
 }
 
-// metrics are the achieved rate, each cost of a saga, and the percentiles for which a run
+// Figures are the achieved rate, each cost of a saga, and the percentiles for which a run
 // has enough samples.
-var metrics = func() []metric {
-	list := []metric{{"achieved_per_s", "achieved rate", "/s", true, false, func(s result.Summary) *float64 { return &s.Load.AchievedPerS }}}
+var Figures = func() []Figure {
+	list := []Figure{{"achieved_per_s", "achieved rate", "/s", true, false, func(s result.Summary) *float64 { return &s.Load.AchievedPerS }}}
 	cost := func(f result.Field[result.Cost], main bool) {
-		list = append(list, metric{f.Key, f.Label + " per saga", f.Unit, false, main, func(s result.Summary) *float64 { return f.Of(s.CostPerSaga) }})
+		list = append(list, Figure{f.Key, f.Label + " per saga", f.Unit, false, main, func(s result.Summary) *float64 { return f.Of(s.CostPerSaga) }})
 	}
 	for _, f := range result.CPUFields {
 		cost(f, f.Short != "load")
 	}
 	for _, f := range result.CPUFields {
 		if f.Short != "load" {
-			list = append(list, metric{f.Short + "_cpu_to_load", f.Label + " divided by load CPU", "", false, false, toLoad(f.Of)})
+			list = append(list, Figure{f.Short + "_cpu_to_load", f.Label + " divided by load CPU", "", false, false, toLoad(f.Of)})
 		}
 	}
 	for _, f := range result.LatencyFields {
 		switch f.Percentile {
 		case 50, 99, 99.9:
-			list = append(list, metric{f.Key + "_ms", f.Label, "ms", false, false, latency(f.Of)})
+			list = append(list, Figure{f.Key + "_ms", f.Label, "ms", false, false, latency(f.Of)})
 		}
 	}
 	for _, f := range result.CostFields {
@@ -68,8 +68,8 @@ func latency(of func(result.Latency) *float64) func(result.Summary) *float64 {
 }
 
 // values returns the values of the runs and their medians.
-func (d metric) values(a, b Side) Metric {
-	m := Metric{Metric: d.key, Name: d.name, Unit: d.unit, ARuns: d.runs(a), BRuns: d.runs(b)}
+func (d Figure) values(a, b Side) Metric {
+	m := Metric{Metric: d.Key, Name: d.Name, Unit: d.Unit, ARuns: d.runs(a), BRuns: d.runs(b)}
 	median := func(s Side, xs []float64) *float64 {
 		if len(xs) < len(s.Runs) {
 			return nil
@@ -81,10 +81,10 @@ func (d metric) values(a, b Side) Metric {
 	return m
 }
 
-func (d metric) runs(s Side) []float64 {
+func (d Figure) runs(s Side) []float64 {
 	xs := []float64{}
 	for _, r := range s.Runs {
-		if x := d.of(r); x != nil {
+		if x := d.Of(r); x != nil {
 			xs = append(xs, *x)
 		}
 	}

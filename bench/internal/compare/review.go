@@ -106,12 +106,12 @@ func interleaved(a, b []result.Summary) bool {
 }
 
 // warnDrift warns of a change over the runs of both sides.
-func (r *review) warnDrift(m metric, d stats.Interval) {
+func (r *review) warnDrift(m Figure, d stats.Interval) {
 	if d.Low <= 1 && d.High >= 1 || d.Value > 1-leastDrift && d.Value < 1+leastDrift {
 		return
 	}
 	r.warn("drift: %s was %s at the end of the runs than at the beginning, on both sides; the ratio is corrected for it",
-		m.name, Change(100*(d.Value-1)))
+		m.Name, Change(100*(d.Value-1)))
 }
 
 func (r *review) validity() result.Validity {

@@ -15,6 +15,7 @@ const (
 	KindPlan     Kind = "plan"
 	KindLua      Kind = "lua"
 	KindCheck    Kind = "check"
+	KindMatrix   Kind = "matrix"
 )
 
 // Envelope is the part that results of all kinds share.

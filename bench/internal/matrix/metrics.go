@@ -1,0 +1,154 @@
+package matrix
+
+import (
+	"strings"
+
+	"sagabench/bench/internal/compare"
+	"sagabench/bench/internal/result"
+)
+
+// Metric is a figure of a run.
+type Metric struct {
+	result.MatrixMetric
+	// Ranked metrics are those by which variants are called better. The more there are,
+	// the clearer a difference must be.
+	Ranked bool
+}
+
+// Metrics lists the figures of each measure, the most important first.
+var Metrics = map[Measure][]Metric{
+	MeasureSaga: append([]Metric{
+		plain("slo_met", "service level met", "yes", ""),
+	}, ofSaga...),
+	MeasureCapacity: {
+		ranked("held_per_s", "highest rate held", "/s", result.Higher),
+		plain("next_per_s", "next rate, not held", "/s", ""),
+		plain("held_p99_ms", "p99 at the held rate", "ms", result.Lower),
+		plain("held_cpu_us", "CPU per saga at the held rate", "µs", result.Lower),
+		plain("app_hosts", "app hosts for the asked rate", "", result.Lower),
+		plain("store_nodes", "store nodes for the asked rate", "", result.Lower),
+	},
+	MeasureOperation: {
+		ranked("ops_per_s", "operations", "/s", result.Higher),
+		ranked("p50_ms", "p50", "ms", result.Lower),
+		plain("p95_ms", "p95", "ms", result.Lower),
+		ranked("p99_ms", "p99", "ms", result.Lower),
+		plain("max_ms", "max", "ms", result.Lower),
+		ranked("server_cpu_us", "server CPU per operation", "µs", result.Lower),
+		ranked("client_cpu_us", "client CPU per operation", "µs", result.Lower),
+		plain("client_allocs", "allocations per operation", "", result.Lower),
+		plain("round_trips", "round trips per operation", "", result.Lower),
+		plain("bytes_sent", "bytes sent per operation", "bytes", result.Lower),
+		plain("bytes_received", "bytes received per operation", "bytes", result.Lower),
+	},
+	MeasureCrash: {
+		plain("acknowledged", "sagas acknowledged", "", ""),
+		plain("lost", "sagas lost", "", result.Lower),
+		plain("window_ms", "loss window", "ms", result.Lower),
+		ranked("achieved_per_s", "achieved rate", "/s", result.Higher),
+		ranked("p99_ms", "p99", "ms", result.Lower),
+		ranked("cpu_us", "CPU per saga, store and app", "µs", result.Lower),
+	},
+}
+
+func ranked(key, label, unit, better string) Metric {
+	m := plain(key, label, unit, better)
+	m.Ranked = true
+	return m
+}
+
+func plain(key, label, unit, better string) Metric {
+	return Metric{MatrixMetric: result.MatrixMetric{Key: key, Label: label, Unit: unit, Better: better}}
+}
+
+// sagaFigure is a metric of bench run.
+type sagaFigure struct {
+	Metric
+	of func(result.Summary) *float64
+}
+
+// sagaFigures are those of bench compare, and what only a table shows.
+var sagaFigures = func() (list []sagaFigure) {
+	rank := map[string]bool{"achieved_per_s": true, "p99_ms": true, "store_cpu_us": true, "store_bytes_written": true}
+	shown := map[string]bool{"app_cpu_us": true, "store_fsyncs": true, "store_memory_bytes": true}
+	for _, f := range compare.Figures {
+		if f.Key == "load_cpu_us" || strings.HasSuffix(f.Key, "_to_load") {
+			continue // they show the load generator
+		}
+		if f.Key == "store_cpu_us" {
+			list = append(list, sagaFigure{ranked("cpu_us", "CPU per saga, store and app", "µs", result.Lower), CPUPerSaga})
+		}
+		m := plain(f.Key, f.Name, f.Unit, result.Lower)
+		if f.HigherIsBetter {
+			m.Better = result.Higher
+		}
+		m.Ranked = rank[f.Key]
+		m.Detail = !m.Ranked && !shown[f.Key]
+		list = append(list, sagaFigure{m, f.Of})
+	}
+	return append(list, sagaFigure{
+		ranked("store_rss_bytes", "memory of the store's server", "bytes", result.Lower),
+		func(s result.Summary) *float64 { return s.Resources.StoreRSSBytes },
+	})
+}()
+
+var ofSaga = func() (list []Metric) {
+	for _, f := range sagaFigures {
+		list = append(list, f.Metric)
+	}
+	return list
+}()
+
+// CPUPerSaga returns the CPU time of store and app together, in µs. An embedded store is a
+// part of the app. It returns nil if one of them is unknown.
+func CPUPerSaga(s result.Summary) *float64 {
+	app, store := s.CostPerSaga.AppCPUUS, s.CostPerSaga.StoreCPUUS
+	switch {
+	case app == nil, store == nil && !s.Run.Store.Embedded():
+		return nil
+	case store == nil:
+		return app
+	}
+	sum := *app + *store
+	return &sum
+}
+
+// OfSaga returns the metrics of a run of bench run. slo is nil if none was asked for.
+func OfSaga(s result.Summary, slo *result.SLO) map[string]float64 {
+	metrics := map[string]float64{}
+	for _, f := range sagaFigures {
+		if x := f.of(s); x != nil {
+			metrics[f.Key] = *x
+		}
+	}
+	if slo != nil {
+		if met, _ := slo.Judge(s.Measurement); met != nil {
+			metrics["slo_met"] = 0
+			if *met {
+				metrics["slo_met"] = 1
+			}
+		}
+	}
+	return metrics
+}
+
+// OfCapacity returns the metrics of a search, without those of a plan.
+func OfCapacity(s result.CapacitySummary) map[string]float64 {
+	metrics := map[string]float64{}
+	set := func(key string, x *float64) {
+		if x != nil {
+			metrics[key] = *x
+		}
+	}
+	if held := s.Capacity.Held; held != nil {
+		set("held_per_s", &held.RatePerS)
+		set("held_p99_ms", held.LatencyMS.P99)
+	}
+	if next := s.Capacity.Next; next != nil {
+		set("next_per_s", &next.RatePerS)
+	}
+	if main := (result.Result{Capacity: &s}).MainStep(); main != nil {
+		set("held_cpu_us", CPUPerSaga(result.Summary{Envelope: s.Envelope, Measurement: main.Measurement}))
+	}
+	return metrics
+}

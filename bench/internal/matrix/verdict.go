@@ -1,0 +1,345 @@
+package matrix
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"sagabench/bench/internal/compare"
+	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/stats"
+	"sagabench/internal/format"
+	"sagabench/store/open"
+)
+
+// tableError is the chance that a table names a winner where there is none. All its
+// comparisons share it.
+const tableError = 0.05
+
+// Judge returns what the runs show. Incomplete says why runs are missing; nil: none are
+// missing for another reason than that they failed.
+func Judge(m Matrix, incomplete error) (result.Matrix, result.Validity) {
+	all := result.Matrix{
+		Title: m.Title, File: m.saved.File, Hash: m.saved.Hash, Seed: m.saved.Seed, Quick: m.saved.Quick,
+		Overrides: m.saved.Overrides,
+	}
+	v := result.Validity{Valid: true}
+	if incomplete != nil {
+		v.Valid, v.Because = false, []string{fmt.Sprintf("it is incomplete: %v", incomplete)}
+	}
+	for _, t := range m.Tables {
+		judged := t.judge()
+		all.Tables = append(all.Tables, judged)
+		for _, variant := range judged.Variants {
+			name := judged.Name + ", " + strings.Join(variant.Names, ", ")
+			if variant.Failed != "" {
+				v.Warnings = append(v.Warnings, fmt.Sprintf("%s could not run: %s", name, variant.Failed))
+			}
+			if len(variant.Invalid) > 0 {
+				v.Warnings = append(v.Warnings, fmt.Sprintf("%s is not ranked: %s", name, variant.Invalid[0]))
+			}
+		}
+		for _, g := range judged.Groups {
+			if g.NotRanked != "" {
+				v.Warnings = append(v.Warnings, fmt.Sprintf("not ranked: %s: %s", strings.Join(append([]string{judged.Name}, g.Where...), ", "), g.NotRanked))
+			}
+		}
+	}
+	runs := m.Runs()
+	valid := 0
+	for _, r := range runs {
+		if r.Validity.Valid {
+			valid++
+		}
+		for _, lost := range r.Check.Violations() {
+			v.Valid = false
+			v.Because = append(v.Because, fmt.Sprintf("the audit of %s found %s sagas %s", strings.Join(r.Names, ", "), format.Count(*lost.N), lost.Name))
+		}
+	}
+	if len(runs) > 0 && valid == 0 {
+		v.Valid, v.Because = false, append(v.Because, "no run is valid: "+cmp.Or(strings.Join(runs[0].Validity.Because, "; "), "no reason is known"))
+	}
+	v.Warnings = append(v.Warnings, common(runs)...)
+	return all, v
+}
+
+// common returns the warnings of the runs, each kind once.
+func common(runs []result.MatrixRun) (warnings []string) {
+	count, first, kinds := map[string]int{}, map[string]string{}, []string{}
+	for _, r := range runs {
+		for _, text := range r.Validity.Warnings {
+			kind, _, _ := strings.Cut(text, ":")
+			if count[kind]++; count[kind] == 1 {
+				first[kind] = text
+				kinds = append(kinds, kind)
+			}
+		}
+	}
+	for _, kind := range kinds {
+		warnings = append(warnings, fmt.Sprintf("%s (in %d of %s)", first[kind], count[kind], format.Plural(len(runs), "run")))
+	}
+	for _, r := range runs {
+		if a, b := runs[0].Environment.Machine(), r.Environment.Machine(); a != b {
+			return append(warnings, fmt.Sprintf("mismatched machine: %s and %s", a, b))
+		}
+	}
+	return warnings
+}
+
+func (t RunTable) judge() result.MatrixTable {
+	judged := result.MatrixTable{
+		Name: t.Name, Title: t.Title, Measure: string(t.Measure), Repeats: t.Repeats, Compare: t.Compare, Set: redacted(t.Set),
+	}
+	for _, a := range t.Axes {
+		axis := result.MatrixAxis{Name: a.Name}
+		for _, v := range a.Values {
+			axis.Values = append(axis.Values, v.Name)
+		}
+		judged.Axes = append(judged.Axes, axis)
+	}
+	for i, v := range t.Variants {
+		judged.Variants = append(judged.Variants, v.summary(t, i))
+	}
+	for _, m := range Metrics[t.Measure] {
+		if slices.ContainsFunc(judged.Variants, func(v result.MatrixVariant) bool { _, ok := v.Figures[m.Key]; return ok }) {
+			judged.Metrics = append(judged.Metrics, m.MatrixMetric)
+		}
+	}
+	judged.Groups = t.rank(judged.Variants)
+	return judged
+}
+
+// redacted returns the values without secrets.
+func redacted(v Values) map[string]string {
+	shown := map[string]string{}
+	for key, value := range v {
+		shown[key] = open.Redact(value)
+	}
+	return shown
+}
+
+func (v RunVariant) summary(t RunTable, index int) result.MatrixVariant {
+	s := result.MatrixVariant{Names: v.Names, Figures: map[string]result.MatrixFigure{}}
+	if v.Failed != nil {
+		s.Failed = v.Failed.Error()
+	}
+	values := map[string][]float64{}
+	for i, r := range v.Runs {
+		if r == nil {
+			continue
+		}
+		if len(s.Runs) == 0 {
+			s.Store, s.CPULimit = r.Run.Store, r.CPULimit
+		}
+		s.Runs = append(s.Runs, RunDir(t.Table, i+1, index))
+		for _, text := range r.Validity.Because {
+			s.Invalid = append(s.Invalid, fmt.Sprintf("run %d is not valid: %s", i+1, text))
+		}
+		if r.Run.Store.Durability != s.Store.Durability {
+			s.Invalid = append(s.Invalid, fmt.Sprintf("run %d has durability %s, the first %s", i+1, class(r.Run.Store), class(s.Store)))
+		}
+		if r.Validity.Valid {
+			for key, x := range r.Metrics {
+				values[key] = append(values[key], x)
+			}
+		}
+	}
+	for key, xs := range values {
+		s.Figures[key] = result.MatrixFigure{Median: stats.Median(xs), Low: slices.Min(xs), High: slices.Max(xs), Runs: xs}
+	}
+	return s
+}
+
+func class(s result.Store) string { return cmp.Or(s.Durability, "unknown") }
+
+// group is the variants that differ only along the compared axis, as indexes.
+type group struct {
+	where    []string
+	variants []int
+}
+
+// groups returns none if nothing is compared.
+func (t RunTable) groups() (groups []group) {
+	along := t.axis(t.Compare)
+	if along < 0 {
+		return nil
+	}
+	for i, v := range t.Variants {
+		where := slices.Delete(slices.Clone(v.Names), along, along+1)
+		at := slices.IndexFunc(groups, func(g group) bool { return slices.Equal(g.where, where) })
+		if at < 0 {
+			at = len(groups)
+			groups = append(groups, group{where: where})
+		}
+		groups[at].variants = append(groups[at].variants, i)
+	}
+	return groups
+}
+
+// rank compares the variants of each group.
+func (t RunTable) rank(variants []result.MatrixVariant) (ranked []result.MatrixGroup) {
+	along := t.axis(t.Compare)
+	groups := t.groups()
+	comparisons := 0
+	for _, g := range groups {
+		for _, m := range Metrics[t.Measure] {
+			if n := len(measured(g, variants, m)); m.Ranked {
+				comparisons += n * (n - 1) / 2
+			}
+		}
+	}
+	level := 1 - tableError/float64(max(1, comparisons))
+	for _, g := range groups {
+		one := result.MatrixGroup{Where: g.where, NotRanked: notRanked(g, variants, along)}
+		for _, m := range Metrics[t.Measure] {
+			if with := measured(g, variants, m); m.Ranked && len(with) > 1 {
+				one.Verdicts = append(one.Verdicts, t.verdict(m, with, len(g.variants), along, level, one.NotRanked))
+			}
+		}
+		ranked = append(ranked, one)
+	}
+	return ranked
+}
+
+// measured returns the variants of the group that have the metric.
+func measured(g group, variants []result.MatrixVariant, m Metric) (with []int) {
+	for _, i := range g.variants {
+		if _, ok := variants[i].Figures[m.Key]; ok {
+			with = append(with, i)
+		}
+	}
+	return with
+}
+
+// notRanked says why no variant of the group is called better. Variants that did not run do
+// not count.
+func notRanked(g group, variants []result.MatrixVariant, along int) string {
+	var classes []string
+	var ran []result.MatrixVariant
+	for _, i := range g.variants {
+		v := variants[i]
+		if len(v.Runs) == 0 {
+			continue
+		}
+		ran = append(ran, v)
+		classes = append(classes, fmt.Sprintf("%s is %s", v.Names[along], class(v.Store)))
+		if len(v.Invalid) > 0 {
+			return v.Names[along] + ": " + v.Invalid[0]
+		}
+	}
+	if len(ran) < 2 {
+		return "fewer than two variants ran"
+	}
+	for _, v := range ran {
+		if v.Store.Durability == "" || v.Store.Durability != ran[0].Store.Durability {
+			return "mismatched durability: " + compare.List(classes)
+		}
+	}
+	return ""
+}
+
+// NoDifference is the verdict if no difference is seen.
+const NoDifference = "no difference seen"
+
+// verdict compares the variants that have the metric, of so many in the group.
+func (t RunTable) verdict(m Metric, with []int, of, along int, level float64, notRanked string) result.MatrixVerdict {
+	v := result.MatrixVerdict{Metric: m.Key}
+	name := func(i int) string { return t.Variants[i].Names[along] }
+	better := map[[2]int]bool{} // whether the first is better than the second
+	fewest, intervals := math.MaxInt, 0
+	for k, a := range with {
+		for _, b := range with[k+1:] {
+			pair := t.pair(m, a, b, level)
+			pair.A, pair.B = name(a), name(b)
+			v.Pairs = append(v.Pairs, pair.MatrixPair)
+			fewest = min(fewest, pair.blocks)
+			if pair.Low == nil {
+				continue
+			}
+			intervals++
+			if parts := *pair.Low > 1 || *pair.High < 1; !parts || math.Abs(pair.Ratio-1) < compare.Named {
+				continue
+			}
+			if bIsBetter := (pair.Ratio > 1) == (m.Better == result.Higher); bIsBetter {
+				better[[2]int{b, a}] = true
+			} else {
+				better[[2]int{a, b}] = true
+			}
+		}
+	}
+	switch {
+	case notRanked != "":
+		v.Text = "not ranked"
+		return v
+	case intervals == 0:
+		v.Text = "too few runs"
+		return v
+	}
+	// Those that no other is better than. With noise, a may be better than b, and neither
+	// differ from c: then c stays, too.
+	var best []string
+	for _, i := range with {
+		if !slices.ContainsFunc(with, func(other int) bool { return better[[2]int{other, i}] }) {
+			best = append(best, name(i))
+		}
+	}
+	if len(best) == len(with) {
+		v.Text = NoDifference
+		return v
+	}
+	v.Best, v.Text = best, strings.Join(best, " or ")
+	if len(best) > 1 {
+		v.Text = "one of " + strings.Join(best, ", ")
+	}
+	var notes []string
+	if fewest < compare.MinPairs {
+		notes = append(notes, fmt.Sprintf("%d runs each", fewest))
+	}
+	if len(with) < of {
+		notes = append(notes, fmt.Sprintf("of %d measured", len(with)))
+	}
+	if len(notes) > 0 {
+		v.Text += " (" + strings.Join(notes, ", ") + ")"
+	}
+	return v
+}
+
+type comparedPair struct {
+	result.MatrixPair
+	blocks int // in which both were measured
+}
+
+// pair compares the blocks in which both variants have a valid run with the metric.
+func (t RunTable) pair(m Metric, a, b int, level float64) comparedPair {
+	p := comparedPair{MatrixPair: result.MatrixPair{Confidence: level}}
+	var samples []stats.Sample
+	var xs, ys []float64
+	positive := true
+	for block := range t.Repeats {
+		ofA, ofB := t.Variants[a].Runs[block], t.Variants[b].Runs[block]
+		if ofA == nil || ofB == nil || !ofA.Validity.Valid || !ofB.Validity.Valid {
+			continue
+		}
+		x, okA := ofA.Metrics[m.Key]
+		y, okB := ofB.Metrics[m.Key]
+		if !okA || !okB {
+			continue
+		}
+		p.blocks++
+		positive = positive && x > 0 && y > 0
+		xs, ys = append(xs, x), append(ys, y)
+		samples = append(samples,
+			stats.Sample{At: float64(ofA.Run.Started.UnixMilli()), Value: x},
+			stats.Sample{At: float64(ofB.Run.Started.UnixMilli()), Value: y, OfB: true})
+	}
+	if p.blocks == 0 || !positive {
+		return p
+	}
+	p.Ratio = stats.Median(ys) / stats.Median(xs)
+	if r, ok := compare.Interval(samples, level); ok {
+		p.Ratio, p.Low, p.High = r.BToA.Value, &r.BToA.Low, &r.BToA.High
+	}
+	return p
+}
