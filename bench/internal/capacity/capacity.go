@@ -264,11 +264,13 @@ func status(m result.Step, slo result.SLO) string {
 	if m.MeetsSLO == nil || !*m.MeetsSLO {
 		return text + cmp.Or(m.Why, "not judged")
 	}
-	var latencies []string
+	text += "met"
 	for _, goal := range slo.Latencies {
-		latencies = append(latencies, goal.Name()+" "+format.Optional(m.LatencyMS.At(goal.Percentile), format.Number)+" ms")
+		if ms := m.LatencyMS.At(goal.Percentile); ms != nil { // too few requests in a short step have none
+			text += ", " + goal.Name() + " " + format.Number(*ms) + " ms"
+		}
 	}
-	return text + "met, " + strings.Join(latencies, ", ")
+	return text
 }
 
 // fitScaling fits the law of scaling to the valid points.

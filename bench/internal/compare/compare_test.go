@@ -159,6 +159,7 @@ func TestMake_ListsWhatElseDiffers(t *testing.T) {
 	require.Equal(t, []string{
 		"mismatched scenario: steps 2 and 3", "mismatched load: in flight 64 and 128", "mismatched machine: cores 2 and 4",
 	}, v.Warnings)
+	require.Contains(t, shown(c, v, nil, "").Lead, "Different, too: scenario steps; load in flight; version commit; 2 more.")
 }
 
 func TestMake_LeavesOutWhatWasNotMeasured(t *testing.T) {

@@ -78,7 +78,7 @@ func gather(results []result.Result) (evidence, error) {
 		why := "nothing was measured in an open loop that the store could follow; bench capacity does"
 		for _, r := range results {
 			if r.Capacity != nil {
-				why = cmp.Or(r.Capacity.Capacity.CannotTell, why)
+				why = cmp.Or(cannotTell(&r.Capacity.Capacity), why)
 			}
 		}
 		return evidence{}, fmt.Errorf("%w: %s", ErrNoPlan, why)

@@ -67,7 +67,7 @@ func (s source) held(slo result.SLO) (h held, why string) {
 		tries = slices.DeleteFunc(slices.Clone(tries), func(m result.Step) bool { return !m.Hold })
 		if reflect.DeepEqual(c.SLO, slo) {
 			if c.Held == nil {
-				return h, cmp.Or(c.CannotTell, "the search held none")
+				return h, cmp.Or(cannotTell(c), "the search held none")
 			}
 			h = held{rate: c.Held.RatePerS, seconds: c.Held.DurationS}
 			if c.Next != nil {
@@ -106,13 +106,21 @@ func (s source) held(slo result.SLO) (h held, why string) {
 		h.next, h.why, why = &offered, reason, fmt.Sprintf("not even %s/s (%s)", format.Number(offered), reason)
 	}
 	if s.search != nil {
-		why = cmp.Or(why, s.search.CannotTell)
+		why = cmp.Or(why, cannotTell(s.search))
 	}
 	return h, cmp.Or(why, "the search held no rate long enough to judge it again")
 }
 
-// rates are those that each search of a result that can tell held, 0 for none. For another service level
-// there is one: h.
+// cannotTell says why a search has no answer; empty if it has one.
+func cannotTell(c *result.Capacity) string {
+	if c.CannotTell == "" {
+		return ""
+	}
+	return "the search cannot tell: " + c.CannotTell
+}
+
+// rates are those that each search of a result that can tell held, 0 for none. For another
+// service level there is one: h.
 func (s source) rates(slo result.SLO, h held) (rates []float64) {
 	if len(result.CanTell(s.search.Searches)) == 0 || !reflect.DeepEqual(s.search.SLO, slo) {
 		return []float64{h.rate}

@@ -260,7 +260,7 @@ func TestMake_JudgesTheHoldsAnewForAnotherServiceLevel(t *testing.T) {
 
 	c.Capacity.Held, c.Capacity.CannotTell = nil, "the load generator was late at every rate"
 	_, _, err = plan.Make(at(20), of(c))
-	require.ErrorContains(t, err, "no rate was held at p99 ≤ 20 ms: the load generator was late at every rate")
+	require.ErrorContains(t, err, "no rate was held at p99 ≤ 20 ms: the search cannot tell: the load generator was late at every rate")
 }
 
 func TestMake_IntervalsSayWhatTheySpan(t *testing.T) {
@@ -438,7 +438,7 @@ func TestMake_RefusesWhatCarriesNoPlan(t *testing.T) {
 		}}}, "nothing was measured in an open loop"},
 		"cannot tell": {good, changed(func(c *result.CapacitySummary) {
 			c.Capacity.Search, c.Capacity.Steps = result.Search{CannotTell: "the machine is too uneven"}, nil
-		}), "no plan: the machine is too uneven"},
+		}), "no plan: the search cannot tell: the machine is too uneven"},
 		"unlike": {good, append(of(searched()), changed(func(c *result.CapacitySummary) {
 			c.Run.ID, c.Run.Store.Durability = "other", "D2"
 		})...), "results 20261121-083542-redis and other have different stores"},

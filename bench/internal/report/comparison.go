@@ -65,8 +65,12 @@ func (c comparison) lead() []string {
 		lines = append(lines, fmt.Sprintf("%d interleaved pairs. Equal variants show a difference in fewer than 1 of 20 comparisons. Changes below %.0f%% are not named.",
 			c.Pairs, 100*compare.Named))
 	}
-	if n := len(c.Differences); n > 0 {
-		lines = append(lines, format.Plural(n, "setting or circumstance")+" also differ: see Differences.")
+	var also []string
+	for _, d := range c.Differences {
+		also = append(also, d.Of+" "+d.Name)
+	}
+	if len(also) > 0 {
+		lines = append(lines, "Different, too: "+compare.List(also)+".")
 	}
 	return lines
 }

@@ -253,7 +253,7 @@ func (s *Session) Close(ctx context.Context, ended error) (result.Summary, error
 		s.discard(ctx)
 		return result.Summary{}, ended
 	}
-	e := validity.Evidence{Planned: s.elapsed, CPUs: s.cpus, SLO: s.cfg.SLO}
+	e := validity.Evidence{CPUs: s.cpus, SLO: s.cfg.SLO}
 	switch {
 	case errors.Is(ended, context.Canceled):
 		e.Incomplete = "interrupted"

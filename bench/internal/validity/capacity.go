@@ -155,7 +155,8 @@ func (j *judgement) unevenMachine(c result.Capacity) {
 	}
 }
 
-// stepFindings adds the first finding of each kind of the measurements near the capacity.
+// stepFindings adds the first finding of each kind of the measurements near the capacity;
+// without an answer, of those of the rate that Next names.
 func (j *judgement) stepFindings(c result.Capacity) {
 	seen := map[string]bool{}
 	first := func(list []string) (new []string) {
@@ -167,7 +168,11 @@ func (j *judgement) stepFindings(c result.Capacity) {
 		}
 		return new
 	}
-	for _, m := range nearCapacity(c) {
+	near := nearCapacity(c)
+	if c.Held == nil {
+		near = c.HeldSteps()
+	}
+	for _, m := range near {
 		j.Include("at "+format.Number(m.RatePerS)+"/s", result.Validity{
 			Valid: true, Warnings: first(m.Validity.Warnings), Notes: first(m.Validity.Notes),
 		})

@@ -70,6 +70,12 @@ func TestJudgeCapacity(t *testing.T) {
 			func(c *result.Capacity) { c.Searches = []result.Search{c.Search, {CannotTell: "uneven"}, c.Search} }, true,
 			"1 of 3 searches cannot tell: uneven",
 		},
+		"nothing held, as others used the machine": {
+			func(c *result.Capacity) {
+				c.Held, c.Steps[2].Hold = nil, true
+				c.Steps[2].Validity.Warnings = []string{"others: 1.10 of 2"}
+			}, true, "at 1,100/s: others: 1.10 of 2",
+		},
 		"nothing held": {func(c *result.Capacity) { c.Held = nil }, true, ""},
 		"no upper bound": {
 			func(c *result.Capacity) { c.Next = nil }, true,

@@ -16,7 +16,7 @@ import (
 // neither for nor against the result.
 type Evidence struct {
 	Incomplete string        // why the run ended early; empty: it is complete
-	Planned    time.Duration // of the measured part
+	Planned    time.Duration // of the measured part; 0: unknown
 
 	Intervals []result.Interval // of the measured part
 	SLO       result.SLO        // that is looked for; empty: none
@@ -32,8 +32,6 @@ type Evidence struct {
 	After      *result.Store // the store's settings after the run
 	Findings   []string      // violations that the audit found, in words
 	Failures   []string      // what could not be measured, and why
-
-	ErrorBudget float64 // share of requests that may fail; 0: result.DefaultErrorBudget
 }
 
 // The thresholds of Judge.
@@ -108,8 +106,11 @@ func (j *judgement) note(format string, args ...any) {
 
 func (j *judgement) complete() {
 	if j.e.Incomplete != "" {
-		j.refuse("it is incomplete: %s; %s s of %s s were measured", j.e.Incomplete,
-			format.Number(j.s.Run.DurationS), format.Number(j.e.Planned.Seconds()))
+		text := "it is incomplete: " + j.e.Incomplete
+		if j.e.Planned > 0 {
+			text += fmt.Sprintf("; %s s of %s s were measured", format.Number(j.s.Run.DurationS), format.Number(j.e.Planned.Seconds()))
+		}
+		j.refuse("%s", text)
 	}
 	for _, failure := range j.e.Failures {
 		j.warn("not measured: %s", failure)
@@ -145,17 +146,13 @@ func (j *judgement) errors() {
 	if l.Errors == 0 {
 		return
 	}
-	budget := j.e.ErrorBudget
-	if budget == 0 {
-		budget = result.DefaultErrorBudget
-	}
 	share := float64(l.Errors) / float64(l.Requests)
 	text := fmt.Sprintf("%s of %s requests failed (%s; %s are allowed): %s",
-		format.Count(l.Errors), format.Count(l.Requests), format.Percent(share), format.Percent(budget), strings.Join(l.ErrorKinds(), ", "))
+		format.Count(l.Errors), format.Count(l.Requests), format.Percent(share), format.Percent(result.DefaultErrorBudget), strings.Join(l.ErrorKinds(), ", "))
 	if open := limit.ServerConnections(j.e.Resources, l.Errors); open != nil {
 		text += fmt.Sprintf("; %s of the connections that the store's server allows are open, and it refuses more", format.Percent(*open))
 	}
-	if share > budget {
+	if share > result.DefaultErrorBudget {
 		j.refuse("%s", text)
 	} else {
 		j.warn("errors: %s", text)
