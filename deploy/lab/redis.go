@@ -99,39 +99,65 @@ func redisQuote(value string) string {
 // Redis may have taken the port. It cannot ask a server whose ACL refuses the default
 // user, and takes it for ready.
 func pingRedis(ctx context.Context, s *Server, pid int) error {
-	conn, err := dial(ctx, s.Addr())
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	if _, err := fmt.Fprintf(conn, "AUTH %s\r\nINFO\r\n", redisQuote(s.password)); err != nil {
-		return err
-	}
-	answers := bufio.NewReader(conn)
-	answer, err := answers.ReadString('\n')
+	text, err := askRedis(ctx, s, "INFO")
 	_, acl := s.settings["user"]
 	_, aclFile := s.settings["aclfile"]
 	switch {
+	case errors.Is(err, errRedisPassword) && (acl || aclFile):
+		return nil
 	case err != nil:
 		return err
-	case strings.HasPrefix(answer, "-WRONGPASS") && (acl || aclFile):
-		return nil
-	case answer != "+OK\r\n":
-		return errors.New(strings.TrimSpace(answer))
-	}
-	var size int
-	if _, err := fmt.Fscanf(answers, "$%d\r\n", &size); err != nil {
-		return fmt.Errorf("INFO: %w", err)
-	}
-	info := make([]byte, size)
-	if _, err := io.ReadFull(answers, info); err != nil {
-		return fmt.Errorf("INFO: %w", err)
-	}
-	switch text := string(info); {
 	case !strings.Contains(text, fmt.Sprintf("process_id:%d\r\n", pid)):
 		return fmt.Errorf("another Redis listens on %s", s.Addr())
 	case !strings.Contains(text, "\nloading:0\r\n"): // async_loading is another field
 		return errors.New("it loads its data")
 	}
 	return nil
+}
+
+var errRedisPassword = errors.New("the password was refused")
+
+// askRedis sends one command over a connection of its own, and returns the reply, which
+// must be a string.
+func askRedis(ctx context.Context, s *Server, command ...string) (string, error) {
+	conn, err := dial(ctx, s.Addr())
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	var request strings.Builder
+	fmt.Fprintf(&request, "AUTH %s\r\n*%d\r\n", redisQuote(s.password), len(command))
+	for _, word := range command { // an inline command has at most 64 KiB
+		fmt.Fprintf(&request, "$%d\r\n%s\r\n", len(word), word)
+	}
+	if _, err := io.WriteString(conn, request.String()); err != nil {
+		return "", err
+	}
+	replies := bufio.NewReader(conn)
+	reply, err := replies.ReadString('\n')
+	switch {
+	case err != nil:
+		return "", err
+	case strings.HasPrefix(reply, "-WRONGPASS"):
+		return "", fmt.Errorf("%w: %s", errRedisPassword, strings.TrimSpace(reply))
+	case reply != "+OK\r\n":
+		return "", errors.New(strings.TrimSpace(reply))
+	}
+	name := strings.Join(command[:min(2, len(command))], " ")
+	if reply, err = replies.ReadString('\n'); err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	reply = strings.TrimSpace(reply)
+	if simple, ok := strings.CutPrefix(reply, "+"); ok {
+		return simple, nil
+	}
+	var size int
+	if _, err := fmt.Sscanf(reply, "$%d", &size); err != nil || size < 0 {
+		return "", fmt.Errorf("%s: %s", name, reply)
+	}
+	text := make([]byte, size)
+	if _, err := io.ReadFull(replies, text); err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	return string(text), nil
 }

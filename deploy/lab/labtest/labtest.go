@@ -23,3 +23,18 @@ func Start(t testing.TB, kind *lab.Kind, cfg lab.Config) *lab.Server {
 	})
 	return server
 }
+
+// StartCluster starts a Redis Cluster for a test like Start.
+func StartCluster(t testing.TB, cfg lab.Config, masters int) *lab.Cluster {
+	t.Helper()
+	cluster, err := lab.StartCluster(t.Context(), cfg, masters)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Stop(); err != nil {
+			t.Errorf("stop the cluster: %v", err)
+		}
+	})
+	return cluster
+}

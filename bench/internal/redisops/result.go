@@ -1,0 +1,110 @@
+package redisops
+
+import (
+	"time"
+
+	"sagabench/bench/internal/result"
+)
+
+// Result is what a measurement saw. What is nil was not measurable.
+type Result struct {
+	Operations int64 // that were answered as expected
+	Requests   int64 // of which all operations were
+	Errors     int64 // operations that failed
+	FirstError string
+
+	// Elapsed is from the first request to the last reply. It is shorter than the
+	// duration if the list of LPOP was used up.
+	Elapsed time.Duration
+
+	Latency result.Latency // of a request, in ms
+
+	// Of this process, or of redis-benchmark, per operation.
+	ClientCPUUS, ClientAllocs, ClientAllocBytes *float64
+	// Counted at the connections, per operation.
+	RoundTrips, BytesSent, BytesReceived *float64
+
+	Nodes []Node // in the order of the URLs
+
+	// Failures says what could not be measured, and why.
+	Failures []string
+}
+
+// Node is what one server used in all. What is nil was not measurable.
+type Node struct {
+	Address           string
+	CPUUS             *float64
+	MainCore          *float64 // share of a core that its main thread used
+	BytesIn, BytesOut *float64
+	RSSBytes          *float64 // at the end
+}
+
+// Metrics returns the figures by key. Those that were not measurable are absent.
+//
+//   - ops_per_s, requests_per_s
+//   - p50_ms, p95_ms, p99_ms, max_ms, mean_ms: latency of a request
+//   - server_cpu_us, client_cpu_us: per operation; busiest_cpu_us: of the node that used most,
+//     per operation of all nodes; main_core: share of a core that its main thread used
+//   - client_allocs, client_alloc_bytes, round_trips, bytes_sent, bytes_received: per operation
+//   - server_rss_bytes: resident memory of all servers at the end
+//   - errors: share of the operations that failed
+func (r Result) Metrics() map[string]float64 {
+	m := map[string]float64{}
+	set := func(key string, x *float64) {
+		if x != nil {
+			m[key] = *x
+		}
+	}
+	ops := float64(r.Operations)
+	if seconds := r.Elapsed.Seconds(); seconds > 0 {
+		m["ops_per_s"], m["requests_per_s"] = ops/seconds, float64(r.Requests)/seconds
+	}
+	if all := r.Operations + r.Errors; all > 0 {
+		m["errors"] = float64(r.Errors) / float64(all)
+	}
+	set("p50_ms", r.Latency.P50)
+	set("p95_ms", r.Latency.P95)
+	set("p99_ms", r.Latency.P99)
+	set("max_ms", r.Latency.Max)
+	set("mean_ms", r.Latency.Mean)
+	set("client_cpu_us", r.ClientCPUUS)
+	set("client_allocs", r.ClientAllocs)
+	set("client_alloc_bytes", r.ClientAllocBytes)
+	set("round_trips", r.RoundTrips)
+	set("bytes_sent", r.BytesSent)
+	set("bytes_received", r.BytesReceived)
+
+	cpu, busiest := r.nodes(func(n Node) *float64 { return n.CPUUS })
+	set("server_cpu_us", per(cpu, ops))
+	set("busiest_cpu_us", per(busiest, ops))
+	_, core := r.nodes(func(n Node) *float64 { return n.MainCore })
+	set("main_core", core)
+	rss, _ := r.nodes(func(n Node) *float64 { return n.RSSBytes })
+	set("server_rss_bytes", rss)
+	return m
+}
+
+// nodes returns the sum and the highest of a figure; nil if a node lacks it.
+func (r Result) nodes(of func(Node) *float64) (sum, most *float64) {
+	if len(r.Nodes) == 0 {
+		return nil, nil
+	}
+	sum, most = new(float64), new(float64)
+	for _, n := range r.Nodes {
+		x := of(n)
+		if x == nil {
+			return nil, nil
+		}
+		*sum += *x
+		*most = max(*most, *x)
+	}
+	return sum, most
+}
+
+func per(x *float64, n float64) *float64 {
+	if x == nil || n <= 0 {
+		return nil
+	}
+	y := *x / n
+	return &y
+}

@@ -1,0 +1,190 @@
+package redisops
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"sagabench/bench/internal/backend"
+	"sagabench/bench/internal/sample"
+	"sagabench/store/open"
+)
+
+// bench measures one operation on one target.
+type bench struct {
+	cfg     Config
+	target  target
+	w       *workload
+	control goRedisClient // for all but the measured operations
+	servers []sample.Store
+}
+
+// Run measures one operation, and removes the keys that it wrote. It returns an error if the
+// configuration is not valid, a server cannot be reached, an operation of the warm-up fails,
+// or none of the measured ones succeeds. When ctx ends, it returns its error.
+func Run(ctx context.Context, cfg Config) (_ Result, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("measure %s with %s: %w", cfg.Operation, cfg.Client, err)
+		}
+	}()
+	if err := cfg.check(); err != nil {
+		return Result{}, err
+	}
+	t, err := parseTarget(cfg.URLs)
+	if err != nil {
+		return Result{}, err
+	}
+	if cfg.Client == ClientRedisBenchmark && t.password != "" && !cfg.Started {
+		return Result{}, errors.New("redis-benchmark shows the server's password in the list of processes: it measures only a server without one, or one started for the run")
+	}
+	b := &bench{cfg: cfg, target: t, w: newWorkload(cfg, "ops:"+rand.Text()[:8])}
+	b.control = t.goRedis(nil, 2)
+	defer func() { err = errors.Join(err, b.close()) }()
+	if err := b.prepare(ctx); err != nil {
+		return Result{}, err
+	}
+	measure := b.goClient
+	if cfg.Client == ClientRedisBenchmark {
+		measure = b.redisBenchmark
+	}
+	r, err := measure(ctx)
+	if err == nil {
+		err = ctx.Err()
+	}
+	return r, errors.Join(err, b.removeKeys(ctx))
+}
+
+func (b *bench) prepare(ctx context.Context) error {
+	for i, url := range b.cfg.URLs {
+		s, err := backend.Sampler(backend.Server{Driver: open.Redis, URL: url})(ctx)
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.target.addrs[i], err)
+		}
+		b.servers = append(b.servers, s)
+	}
+	if b.w.script != "" {
+		if err := b.onEachServer(ctx, func(c *redis.Client) error { return c.ScriptLoad(ctx, b.w.script).Err() }); err != nil {
+			return fmt.Errorf("load the script: %w", err)
+		}
+	}
+	if b.w.preload == nil {
+		return nil
+	}
+	return b.forKeys(ctx, "fill", func(pipe redis.Pipeliner, key string) { b.w.preload(ctx, pipe, key, b.w) })
+}
+
+// onEachServer calls do once for each server, one after the other.
+func (b *bench) onEachServer(ctx context.Context, do func(*redis.Client) error) error {
+	switch c := b.control.(type) {
+	case *redis.Client:
+		return do(c)
+	case *redis.ClusterClient:
+		return c.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error { return do(node) })
+	}
+	return nil
+}
+
+// forKeys queues commands for each key, and sends them in parts.
+func (b *bench) forKeys(ctx context.Context, doing string, queue func(redis.Pipeliner, string)) error {
+	const most, mostBytes = 1000, 4 << 20 // of a part
+	for part := range slices.Chunk(b.w.keys(), max(1, min(most, mostBytes/(1+b.w.bytesPerKey())))) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		pipe := b.control.Pipeline()
+		for _, key := range part {
+			queue(pipe, key)
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return fmt.Errorf("%s: %w", doing, err)
+		}
+	}
+	return nil
+}
+
+// removeKeys does its work also when ctx has ended.
+func (b *bench) removeKeys(ctx context.Context) error {
+	const timeout = 10 * time.Second
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	err := b.forKeys(ctx, "remove", func(pipe redis.Pipeliner, key string) { pipe.Unlink(ctx, key) })
+	if err != nil {
+		return fmt.Errorf("keys that begin with %s are left: %w", b.w.prefix, err)
+	}
+	return nil
+}
+
+// fillList makes the list of LPOP n elements longer.
+func (b *bench) fillList(ctx context.Context, n int64) error {
+	const most, mostBytes = 1000, 4 << 20 // of a command
+	elements := slices.Repeat([]any{b.w.payload}, max(1, min(most, mostBytes/(1+len(b.w.payload)))))
+	for n > 0 {
+		part := elements[:min(n, int64(len(elements)))]
+		if err := b.control.LPush(ctx, b.w.fixed[0], part...).Err(); err != nil {
+			return fmt.Errorf("fill the list: %w", err)
+		}
+		n -= int64(len(part))
+	}
+	return nil
+}
+
+const (
+	firstElements = 200_000 // of LPOP's list in the warm-up
+	spareElements = 1.5     // times those that the warm-up's rate asks for
+	maxListBytes  = 1 << 30
+)
+
+// listLength bounds the elements of LPOP's list.
+func (b *bench) listLength(want float64) int64 {
+	const overhead = 16 // of an element, about
+	return int64(min(want, maxListBytes/float64(b.cfg.Payload+overhead)))
+}
+
+// begin reads the servers' counters.
+func (b *bench) begin(ctx context.Context) error {
+	for i, s := range b.servers {
+		if err := s.Begin(ctx); err != nil {
+			return fmt.Errorf("%s: %w", b.target.addrs[i], err)
+		}
+	}
+	return nil
+}
+
+// end reads them again.
+func (b *bench) end(ctx context.Context) error {
+	for i, s := range b.servers {
+		if err := s.End(ctx); err != nil {
+			return fmt.Errorf("%s: %w", b.target.addrs[i], err)
+		}
+	}
+	return nil
+}
+
+// nodes sets what the servers used in r.Elapsed.
+func (b *bench) nodes(r *Result) {
+	for i, s := range b.servers {
+		u := sample.Usage{Elapsed: r.Elapsed}
+		s.AddTo(&u)
+		r.Nodes = append(r.Nodes, Node{
+			Address: b.target.addrs[i], CPUUS: u.Total.StoreCPUUS, MainCore: u.Resources.StoreMainCore,
+			BytesIn: u.Total.StoreBytesIn, BytesOut: u.Total.StoreBytesOut, RSSBytes: u.Resources.StoreRSSBytes,
+		})
+		for _, failure := range u.Failures {
+			r.Failures = append(r.Failures, b.target.addrs[i]+": "+failure)
+		}
+	}
+}
+
+func (b *bench) close() error {
+	err := b.control.Close()
+	for _, s := range b.servers {
+		err = errors.Join(err, s.Close())
+	}
+	return err
+}
