@@ -27,8 +27,9 @@ type Result struct {
 	Total int
 	// Sagas is how many the store holds.
 	Sagas int64
-	// FirstLost is when the first of the lost sagas was acknowledged; zero: none is lost.
-	FirstLost time.Time
+	// FirstLost is when the first of the lost sagas was acknowledged, LastAcknowledged when
+	// the last of all was; zero: none is lost, or was acknowledged.
+	FirstLost, LastAcknowledged time.Time
 }
 
 // MaxFindings bounds Result.Findings.
@@ -67,7 +68,7 @@ type audit struct {
 	expired, forceStopped                                   int64
 	findings                                                []string
 	total                                                   int
-	firstLost                                               time.Time
+	firstLost, lastAcknowledged                             time.Time
 }
 
 func (a *audit) result() Result {
@@ -82,7 +83,7 @@ func (a *audit) result() Result {
 		Total:    a.total,
 		Sagas:    int64(len(a.status)),
 
-		FirstLost: a.firstLost,
+		FirstLost: a.firstLost, LastAcknowledged: a.lastAcknowledged,
 	}
 }
 
@@ -158,6 +159,9 @@ func (a *audit) failed(r store.Record) {
 // compare compares one acknowledgement with the store.
 func (a *audit) compare(ack load.Acknowledgement) error {
 	a.acknowledged++
+	if ack.Answered.After(a.lastAcknowledged) {
+		a.lastAcknowledged = ack.Answered
+	}
 	gid, told := ack.GID, ack.Outcome
 	switch is, there := a.status[gid]; {
 	case !there && ack.Sent.Before(a.keptSince):

@@ -100,9 +100,14 @@ func TestJournal_Exempt_IsCounted(t *testing.T) {
 	require.EqualValues(t, 1, got.Expired)
 	require.EqualValues(t, 1, got.ForceStopped)
 
-	got, err = Journals(t.Context(), s, 2*time.Hour, journal(t, "S kept", longAgo))
+	require.Zero(t, got.FirstLost)
+
+	later := fmt.Sprintf("S %d %d lost", sent, sent+1)
+	got, err = Journals(t.Context(), s, 2*time.Hour, journal(t, later, "S kept", longAgo))
 	require.NoError(t, err)
-	require.EqualValues(t, 1, *got.Lost)
+	require.EqualValues(t, 2, *got.Lost)
+	require.Equal(t, sent, got.FirstLost.UnixMicro())
+	require.WithinDuration(t, time.Now(), got.LastAcknowledged, time.Minute)
 }
 
 func TestStore_ListsOnlyTheFirstFindings(t *testing.T) {

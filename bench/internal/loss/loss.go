@@ -84,7 +84,8 @@ type Result struct {
 	// Check counts the sagas after the crash. Lost are acknowledged sagas that are gone, or
 	// whose acknowledged end is. Unfinished ones were in progress, and are not lost.
 	Check result.Check `json:"check"`
-	// WindowMS is the time from the acknowledgement of the first lost saga to the crash.
+	// WindowMS is the time from the acknowledgement of the first lost saga to the crash, or
+	// to the last acknowledgement, if that was still on its way then. 0: none is lost.
 	WindowMS float64  `json:"window_ms"`
 	Findings []string `json:"findings,omitempty"` // of the audit, the first few
 }
@@ -146,7 +147,10 @@ func Run(ctx context.Context, cfg Config) (res Result, err error) {
 		return res, errors.New("no saga was acknowledged before the crash")
 	}
 	if !found.FirstLost.IsZero() {
-		res.WindowMS = max(0, crashed.Sub(found.FirstLost).Seconds()*1000)
+		if crashed.Before(found.LastAcknowledged) {
+			crashed = found.LastAcknowledged
+		}
+		res.WindowMS = crashed.Sub(found.FirstLost).Seconds() * 1000
 	}
 	return res, nil
 }
