@@ -13,10 +13,10 @@ var (
 // Disk is the disk of a server that a test plays.
 type Disk struct{ *Server }
 
-// NewDisk returns a disk that keeps what a loss of power takes from dir.
+// NewDisk returns a disk that can be slow, and keeps what a loss of power takes from dir.
 func NewDisk(ctx context.Context, t testing.TB, dir string) Disk {
 	t.Helper()
-	s := &Server{dir: dir, powerLoss: true}
+	s := &Server{dir: dir, slowSync: true, powerLoss: true}
 	if err := s.prepareDisk(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func TestLosePower_UndoesEveryWayToWrite(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "big"), []byte(big), 0o600))
 	program := filepath.Join(t.TempDir(), "writes")
-	output, err := exec.CommandContext(t.Context(), "cc", "-o", program, "testdata/writes.c").CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), "cc", "-pthread", "-o", program, "testdata/writes.c").CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	command := exec.CommandContext(t.Context(), program)
 	command.Dir, command.Env = dir, disk.Env()
@@ -75,7 +75,7 @@ func TestLosePower_UndoesEveryWayToWrite(t *testing.T) {
 	require.NoError(t, err, "%s", output)
 	require.NoError(t, disk.Undo())
 	for name, want := range map[string]string{
-		"old": "01234S6789", "big": big, "new": "", "appended": "synced", "dsync": "on disk", "renamed": "synced", "shared": "by two",
+		"old": "01234S6789", "big": big, "new": "", "appended": "synced", "dsync": "on disk", "renamed": "synced", "shared": "by two", "during": "in time",
 	} {
 		content, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)

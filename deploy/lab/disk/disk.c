@@ -186,9 +186,7 @@ static int log_write(int fd, int64_t offset, int64_t n) {
 	struct statx file;
 	if ((log = open_log(fd, &file)) >= 0) {
 		int flags = fcntl(fd, F_GETFL);
-		if (flags & O_APPEND) /* Linux appends, whatever the offset */
-			offset = file.stx_size;
-		else if (offset == HERE)
+		if (offset == HERE) /* appending is undone by the size alone, wherever the file stands */
 			offset = lseek(fd, 0, SEEK_CUR);
 		if (flags & O_DSYNC || offset < 0 || (flags & O_ACCMODE) == O_RDONLY) {
 			close_log(log); /* it is on disk when it ends, or fails */
@@ -246,12 +244,12 @@ static int sync_file(int fd, long call) {
 	int before = errno;
 	struct statx file;
 	struct header was = {0}, h;
-	delay();
 	int log = open_log(fd, &file);
 	if (log >= 0) {
 		was = read_header(log);
 		lock(log, LOCK_UN);
 	}
+	delay();
 	errno = before;
 	int result = syscall(call, fd);
 	if (log < 0 || result != 0)

@@ -1,6 +1,7 @@
 /* Writes in every way that the library of ../disk sees, and syncs a part of it. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,29 @@ static int file(const char *name, int flags) {
 	int fd = open(name, flags | O_CREAT, 0600);
 	must(fd >= 0, name);
 	return fd;
+}
+
+/* Delays syncs by so many µs. */
+static void delay(const char *us) {
+	int fd = open(getenv("LAB_SYNC_DELAY"), O_WRONLY | O_TRUNC);
+	must(fd >= 0 && write(fd, us, strlen(us)) > 0 && close(fd) == 0, "delay");
+}
+
+static void *sync_file(void *fd) {
+	must(fdatasync(*(int *)fd) == 0, "fdatasync");
+	return NULL;
+}
+
+/* What is written while a sync is under way may be on disk, but nobody promised it. */
+static void write_during_sync(int fd) {
+	pthread_t syncing;
+	delay("3600000000");
+	must(pthread_create(&syncing, NULL, sync_file, &fd) == 0, "thread");
+	while (access(getenv("LAB_SYNC_HELD"), F_OK) != 0)
+		usleep(1000);
+	must(write(fd, " late", 5) == 5, "late");
+	delay("0");
+	must(pthread_join(syncing, NULL) == 0, "join");
 }
 
 int main(void) {
@@ -55,6 +79,10 @@ int main(void) {
 		_exit(fsync(shared));
 	must(wait(&status) > 0 && status == 0, "sync by another process");
 	must(write(shared, "more", 4) == 4, "shared");
+
+	int during = file("during", O_WRONLY);
+	must(write(during, "in time", 7) == 7, "during");
+	write_during_sync(during);
 
 	/* What has no name any more, and pipes, are not logged. */
 	int gone = file("gone", O_WRONLY), ends[2];
