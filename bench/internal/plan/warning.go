@@ -15,10 +15,14 @@ import (
 // because says why the plan is more than was measured, or not to be relied on.
 func (s sizing) because(results []result.Result, lines []Line) []string {
 	list := []string{}
+	var invalid []string
 	for _, r := range results {
 		if e := r.Envelope(); !e.Validity.Valid {
-			list = append(list, fmt.Sprintf("not valid: result %s is not", e.Run.ID))
+			invalid = append(invalid, e.Run.ID)
 		}
+	}
+	if len(invalid) > 0 {
+		list = append(list, "based on what is not valid: "+strings.Join(invalid, ", "))
 	}
 	if !s.e.store.Embedded() && s.peak > sameRate*s.held.rate && s.impossible() == "" {
 		list = append(list, fmt.Sprintf("extrapolated: the store was measured to hold %s/s, and the peak is %s times that",
