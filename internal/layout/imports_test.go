@@ -66,7 +66,7 @@ var rules = []struct {
 	{"bench/internal/result", []string{"bench/internal/usl", "internal/format"}, "types and files; others measure, judge and render"},
 	{"bench/internal/result/resulttest", []string{"bench/internal/result"}, "results that tests share"},
 	{"bench/internal/limit", []string{"bench/internal/result", "internal/format"}, "one rule for what limits a rate"},
-	{"bench/internal/validity", []string{"bench/internal/limit", "bench/internal/result", "bench/internal/stats", "internal/format"}, "it judges what others measured"},
+	{"bench/internal/validity", []string{"bench/internal/limit", "bench/internal/result", "bench/internal/stats", "internal/format", "store"}, "it judges what others measured"},
 	{"bench/internal/merge", []string{"bench/internal/result", "internal/format"}, "it combines what others measured"},
 	{"bench/internal/report", []string{"bench/internal/compare", "bench/internal/plan", "bench/internal/result", "bench/internal/usl", "internal/document", "internal/format", "store"}, "it renders what others measured"},
 	{"bench/internal/capacity", []string{"bench/internal/limit", "bench/internal/load", "bench/internal/plan", "bench/internal/result", "bench/internal/stats", "bench/internal/usl", "bench/internal/validity", "internal/format"}, "it decides what to measure next; others send the load"},
