@@ -44,8 +44,10 @@ func (c Chart) check() error {
 
 func (c Chart) checkPoint(p Point) error {
 	if c.Bars != nil {
-		if !(p.Y >= 0) || math.IsInf(p.Y, 0) {
-			return fmt.Errorf("%w: a bar of %v", ErrChart, p.Y)
+		for _, x := range []float64{p.Y, p.Low, p.High} {
+			if !(x >= 0) || math.IsInf(x, 0) {
+				return fmt.Errorf("%w: a bar of %v", ErrChart, x)
+			}
 		}
 		return nil
 	}

@@ -29,7 +29,7 @@ type Part struct {
 	Facts []Fact
 	List  []string
 	Chart *Chart
-	More  []Chart // drawn beside Chart
+	More  []Chart // drawn beside Chart; if that has bars, with the same ones
 	Table *Table  // the numbers of all charts; nil: made from their points
 	Thin  bool    // a long Table may be thinned out, as tables made from points are
 
@@ -85,8 +85,13 @@ type Series struct {
 	Dots   bool // draws points without a line
 }
 
-// Point is a value of a series. Low and High bound its interval; both are 0 without one.
-type Point struct{ X, Y, Low, High float64 }
+// Point is a value of a series. Low and High bound its interval; both are 0 without one. A
+// layer of a bar has an interval only if it is the bar's only layer.
+type Point struct {
+	X, Y, Low, High float64
+
+	Missing bool // of a bar: the value is not known, and Y is 0
+}
 
 // Mark is a line across the chart, at X or at Y.
 type Mark struct {

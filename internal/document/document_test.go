@@ -64,6 +64,17 @@ func sample() document.Document {
 					Series: []document.Series{{Name: "app", Points: []document.Point{{Y: 40}, {Y: 45.5}}}, {Name: "store", Points: []document.Point{{Y: 10}, {Y: 0}}}},
 				},
 			},
+			{
+				Title: "Rate held",
+				Chart: &document.Chart{
+					Summary: "Most by the first.", X: document.Axis{Label: "sagas/s"}, Bars: []string{"redis --start --set appendonly=yes --set appendfsync=everysec", "mysql", "postgres"},
+					Series: []document.Series{{Points: []document.Point{{Y: 9800, Low: 9510, High: 10_100}, {Y: 4000}, {Missing: true}}}},
+				},
+				More: []document.Chart{{
+					Summary: "Least by it.", X: document.Axis{Label: "p99, ms"}, Bars: []string{"redis --start --set appendonly=yes --set appendfsync=everysec", "mysql", "postgres"},
+					Series: []document.Series{{Points: []document.Point{{Y: 4}, {Y: 9}, {Missing: true}}}},
+				}},
+			},
 		},
 		Command: "bench run redis --x '```'",
 	}
@@ -151,7 +162,7 @@ func TestHTML_EachChartHasItsTitleAndItsTable(t *testing.T) {
 	t.Parallel()
 	root, _ := page(t, sample())
 	charts := elements(root, "svg")
-	require.Len(t, charts, 4)
+	require.Len(t, charts, 6)
 	for _, svg := range charts {
 		require.Equal(t, "img", attribute(svg, "role"))
 		require.Empty(t, attribute(svg, "width"), "it is as wide as there is room")
@@ -162,7 +173,7 @@ func TestHTML_EachChartHasItsTitleAndItsTable(t *testing.T) {
 	}
 	require.Equal(t, `p99 leaves the "limit" at 9,800/s.`, attribute(charts[0], "aria-label"))
 	details := elements(root, "details")
-	require.Len(t, details, 3)
+	require.Len(t, details, 4)
 	for _, d := range details {
 		require.Len(t, elements(d, "table"), 1)
 	}
@@ -201,6 +212,7 @@ func TestCheck_RefusesWhatIsNotOnTheScale(t *testing.T) {
 		"interval from 0, log": {Y: document.Axis{Scale: document.Log}, Series: line(document.Point{Y: 1, Low: 0, High: 2})},
 		"a mark":               {Series: line(document.Point{Y: 1}), Marks: []document.Mark{{X: ptr(math.Inf(-1))}}},
 		"a bar below nothing":  {Bars: []string{"a"}, Series: line(document.Point{Y: -1})},
+		"a bar's interval":     {Bars: []string{"a"}, Series: line(document.Point{Y: 1, Low: 1, High: math.Inf(1)})},
 		"a bar too few":        {Bars: []string{"a", "b"}, Series: line(document.Point{Y: 1})},
 	} {
 		for layout, write := range map[string]func(io.Writer, document.Document) error{

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"unicode/utf8"
 )
 
 //go:embed page.gohtml
@@ -40,6 +41,7 @@ type pagePart struct {
 	Drawn    []drawn
 	Numbers  *Table // of the charts, or of a part without charts; nil: none
 	Unfolded bool   // the numbers of charts
+	One      bool   // one chart, with nothing but its numbers
 }
 
 type drawn struct {
@@ -47,6 +49,9 @@ type drawn struct {
 	Caption string
 	Key     []keyEntry
 }
+
+// Long reports whether the name of the row is broken into lines where room is scarce.
+func (r Row) Long() bool { return utf8.RuneCountInString(r.Name) > 14 }
 
 // keyEntry explains a series. The key is beside the drawing, not in it, where it could
 // cover a curve.
@@ -63,6 +68,7 @@ func newPagePart(p Part) pagePart {
 	if t := p.table(); t != nil && len(t.Rows) > 0 {
 		shown.Numbers, shown.Unfolded = t, len(t.Rows) <= unfoldedRows
 	}
+	shown.One = len(shown.Drawn) == 1 && len(p.Text)+len(p.Facts)+len(p.List) == 0
 	return shown
 }
 

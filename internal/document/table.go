@@ -31,7 +31,7 @@ func (p Part) table() *Table {
 	case len(charts) == 0:
 		return nil
 	case charts[0].Bars != nil:
-		return charts[0].barTable()
+		return barTable(charts)
 	default:
 		return curveTable(charts)
 	}
@@ -55,25 +55,34 @@ func (p Part) thinned() (shown *Table, rows int) {
 	return thin, len(t.Rows)
 }
 
-// barTable has a row for each bar and a column for each layer.
-func (c Chart) barTable() *Table {
+// barTable has a row for each bar, of which all charts have the same, and a column for each
+// layer and the ends of its intervals.
+func barTable(charts []Chart) *Table {
 	t := &Table{}
-	for _, s := range c.Series {
-		t.Columns = append(t.Columns, cmp.Or(s.Name, c.X.Label))
+	for _, name := range charts[0].Bars {
+		t.Rows = append(t.Rows, Row{Name: name})
 	}
-	if len(c.Series) > 1 {
-		t.Columns = append(t.Columns, "all")
+	column := func(name string, cell func(i int) (x float64, known bool)) {
+		t.Columns = append(t.Columns, name)
+		for i := range t.Rows {
+			text := format.Unknown
+			if x, known := cell(i); known {
+				text = format.Number(x)
+			}
+			t.Rows[i].Cells = append(t.Rows[i].Cells, text)
+		}
 	}
-	for i, name := range c.Bars {
-		r, all := Row{Name: name}, 0.0
+	for _, c := range charts {
 		for _, s := range c.Series {
-			r.Cells = append(r.Cells, format.Number(s.Points[i].Y))
-			all += s.Points[i].Y
+			column(cmp.Or(s.Name, c.X.Label), func(i int) (float64, bool) { return s.Points[i].Y, !s.Points[i].Missing })
+			if slices.ContainsFunc(s.Points, Point.interval) {
+				column("from", func(i int) (float64, bool) { return s.Points[i].Low, s.Points[i].interval() })
+				column("to", func(i int) (float64, bool) { return s.Points[i].High, s.Points[i].interval() })
+			}
 		}
 		if len(c.Series) > 1 {
-			r.Cells = append(r.Cells, format.Number(all))
+			column("all", c.length)
 		}
-		t.Rows = append(t.Rows, r)
 	}
 	return t
 }

@@ -295,8 +295,9 @@ func TestDocument_OpensWithTheAnswer(t *testing.T) {
 	require.Empty(t, d.Verdict)
 	require.Equal(t, "Gates", d.Parts[0].Title)
 	require.Equal(t, "bench compare a b", d.Command)
-	require.NotNil(t, d.Parts[2].Chart)
-	require.Len(t, d.Parts[2].Chart.Series, 2)
+	pairs := d.Parts[4]
+	require.Equal(t, "Pair by pair", pairs.Title)
+	require.Len(t, pairs.Chart.Series, 2)
 	require.Len(t, d.Parts[1].Table.Rows, 14)
 	for _, r := range d.Parts[1].Table.Rows {
 		require.Len(t, r.Cells, len(d.Parts[1].Table.Columns))

@@ -183,9 +183,9 @@ func cpuChart(names []string, costs []result.Cost) *document.Chart {
 	for _, f := range result.CPUFields {
 		layer, known := document.Series{Name: f.Short}, false
 		for _, c := range costs {
-			var p document.Point
+			p := document.Point{Missing: true}
 			if us := f.Of(c); us != nil {
-				p.Y, known = *us, true
+				p, known = document.Point{Y: *us}, true
 			}
 			layer.Points = append(layer.Points, p)
 		}

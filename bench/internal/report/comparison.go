@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"sagabench/bench/internal/compare"
+	"sagabench/bench/internal/result"
 	"sagabench/internal/document"
 	"sagabench/internal/format"
 )
@@ -24,6 +25,8 @@ func Comparison(s compare.Result) document.Document {
 		Parts: present(
 			gatePart(gates),
 			c.metricPart(),
+			detail(c.ratePart()),
+			detail(c.cpuPart()),
 			detail(c.pairPart()),
 			because(v), warnings(v), notes(v),
 			detail(c.differencePart()),
@@ -58,7 +61,7 @@ func (c comparison) headline() string {
 }
 
 func (c comparison) lead() []string {
-	var lines []string
+	lines := []string{fmt.Sprintf("%s is %s; %s is %s.", c.A.Name, variantText(c.A), c.B.Name, variantText(c.B))}
 	if c.Pairs < compare.MinPairs {
 		lines = append(lines, fmt.Sprintf("Only %s of each: a difference may be chance.", format.Plural(c.Pairs, "run")))
 	} else {
@@ -95,6 +98,41 @@ func (c comparison) metricPart() *document.Part {
 		t.Rows = append(t.Rows, document.Row{Name: name, Cells: cells})
 	}
 	return &document.Part{Title: "Metrics", Table: &t}
+}
+
+// variantText is what was run for a side.
+func variantText(s compare.Subject) string {
+	return strings.TrimPrefix(strings.TrimPrefix(s.Command, "go run bench/main.go "), "run ")
+}
+
+// variantNames are the sides with what was run for them.
+func (c comparison) variantNames() []string {
+	return []string{c.A.Name + ": " + variantText(c.A), c.B.Name + ": " + variantText(c.B)}
+}
+
+// ratePart has the rate and the p99 of both sides.
+func (c comparison) ratePart() *document.Part {
+	var charts []*document.Chart
+	for _, m := range c.Metrics {
+		if m.Metric == "achieved_per_s" || m.Metric == "p99_ms" {
+			charts = append(charts, figureChart(m.Name+", "+m.Unit, c.variantNames(), []*result.Spread{spread(m.A, m.ARuns), spread(m.B, m.BRuns)}))
+		}
+	}
+	return chartsPart("Rate and latency", charts...)
+}
+
+// cpuPart has the medians of the CPU per saga of both sides.
+func (c comparison) cpuPart() *document.Part {
+	medians := make([]result.Cost, 2)
+	for _, m := range c.Metrics {
+		for _, f := range result.CPUFields {
+			if f.Key == m.Metric {
+				f.Set(&medians[0], m.A)
+				f.Set(&medians[1], m.B)
+			}
+		}
+	}
+	return cpuPart(c.variantNames(), medians)
 }
 
 func metricVerdict(m compare.Metric) string {

@@ -2,9 +2,7 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -36,6 +34,9 @@ func SideBySide(results ...result.Result) document.Document {
 		e := r.Envelope()
 		v.Include(b.names[i], e.Validity)
 		commands.add(b.names[i], e.Run.Command)
+		if r.Dir != "" {
+			commands.add("", "files: "+r.Dir)
+		}
 	}
 	return document.Document{
 		Title:    strings.Join(b.names, ", "),
@@ -44,11 +45,13 @@ func SideBySide(results ...result.Result) document.Document {
 		Lead:     b.mismatches(),
 		Parts: present(
 			b.overview(),
+			detail(b.ofSearches("Highest rate held", heldChart)),
+			detail(b.ofSearches("Latency over the rate", latencyOverRate)),
+			detail(b.cpu()),
 			b.appHostsPart(),
 			detail(b.latency()),
 			detail(b.percentiles()),
 			detail(tablePart("Cost per saga", figureTable(b.names, mapped(b.steps, costOf), result.CostFields))),
-			detail(b.cpu()),
 			detail(tablePart("Resources used", figureTable(b.names, mapped(b.steps, resourcesOf), result.ResourceFields))),
 			detail(factsPart("Differences", b.differences())),
 			detail(b.check()),
@@ -65,25 +68,6 @@ func mapped[T, U any](list []T, of func(T) U) (values []U) {
 		values = append(values, of(x))
 	}
 	return values
-}
-
-// columnNames returns the names of the directories, or of the runs without one. If two
-// are the same, it returns numbered paths.
-func columnNames(results []result.Result) []string {
-	var names, paths []string
-	for i, r := range results {
-		id := r.Envelope().Run.ID
-		name := id
-		if r.Dir != "" {
-			name = filepath.Base(filepath.Clean(r.Dir))
-		}
-		names = append(names, name)
-		paths = append(paths, fmt.Sprintf("%d: %s", i+1, cmp.Or(r.Dir, id)))
-	}
-	if len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(names) {
-		return paths
-	}
-	return names
 }
 
 // mismatches says why the results cannot be compared.
@@ -114,16 +98,7 @@ func (b sideBySide) overview() *document.Part {
 			return strings.TrimSpace(e.Run.Store.Driver + " " + e.Run.Store.Version)
 		})},
 		{"durability", envelope(func(e result.Envelope) string { return e.Run.Store.Durability })},
-		{"load", func(i int) string {
-			r := b.results[i]
-			switch {
-			case r.Capacity != nil:
-				return "held at " + r.Capacity.Capacity.SLO.LatencyLimits()
-			case r.Run.Load.OfferedPerS != nil:
-				return format.Number(*r.Run.Load.OfferedPerS) + "/s offered"
-			}
-			return format.Count(int64(r.Run.Load.InFlight)) + " in flight"
-		}},
+		{"load", func(i int) string { return loadText(b.results[i]) }},
 		{"sagas/s", func(i int) string {
 			if c := b.results[i].Capacity; c != nil {
 				if c.Capacity.Held == nil {
@@ -189,6 +164,21 @@ func (b sideBySide) percentiles() *document.Part {
 		return nil
 	}
 	return percentileCurves(curves)
+}
+
+// ofSearches draws the results that are searches, if there are several.
+func (b sideBySide) ofSearches(title string, draw func(names []string, searches []result.Capacity) *document.Chart) *document.Part {
+	var names []string
+	var searches []result.Capacity
+	for i, r := range b.results {
+		if r.Capacity != nil {
+			names, searches = append(names, b.names[i]), append(searches, r.Capacity.Capacity)
+		}
+	}
+	if len(searches) < 2 {
+		return nil
+	}
+	return chartsPart(title, draw(names, searches))
 }
 
 // cpu is CPU per saga by process, of the results that have a main step.
