@@ -20,7 +20,7 @@ func blame(c result.Capacity, machine limit.Machine) {
 // limitOf names what limits a rate, from its holds.
 func limitOf(holds []result.Step, machine limit.Machine) result.Limit {
 	if len(holds) == 0 {
-		return result.Limit{Evidence: "no rate was held"}
+		return result.Limit{Evidence: "the search found no rate to judge it at"}
 	}
 	var used []result.Resources
 	failed := int64(0)

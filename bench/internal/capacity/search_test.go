@@ -401,5 +401,5 @@ func TestLimitOf_AveragesTheHolds(t *testing.T) {
 	found := limitOf(c.HeldSteps(), limit.Machine{Shared: true})
 	require.Equal(t, "CPU of the machine", found.Resource)
 	require.InDelta(t, 0.95, *found.Share, 1e-9)
-	require.Equal(t, "no rate was held", limitOf(nil, limit.Machine{}).Evidence)
+	require.Equal(t, "the search found no rate to judge it at", limitOf(nil, limit.Machine{}).Evidence)
 }

@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
@@ -47,8 +48,9 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer stop()
 	ctx, cancel := endWithGoRun(ctx)
 	defer cancel()
-	// The first Ctrl-C ends a command in order; a second one ends the program.
-	context.AfterFunc(ctx, stop)
+	// The first Ctrl-C ends a command in order; a second one ends the program. timeout(1)
+	// signals a program and its group, so at first another signal is the same one.
+	context.AfterFunc(ctx, func() { time.AfterFunc(sameSignal, stop) })
 
 	a := &app{args: args, environ: os.Environ(), stdout: stdout, stderr: stderr}
 	root := a.root()
@@ -67,6 +69,9 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitError
 	}
 }
+
+// sameSignal is how long after a signal another one has the same cause.
+const sameSignal = time.Second
 
 // app is what the commands share.
 type app struct {

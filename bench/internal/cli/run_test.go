@@ -149,6 +149,7 @@ func TestRun_Interrupted(t *testing.T) {
 	_, err := stderr.find(soon(t), "measuring")
 	require.NoError(t, err)
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	_ = cmd.Process.Signal(os.Interrupt) // timeout(1) sends two at once
 	require.Error(t, cmd.Wait())
 	require.Equal(t, exitInvalid, cmd.ProcessState.ExitCode(), stderr)
 	var s result.Summary

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"strconv"
-	"time"
 
 	"sagabench/internal/format"
 )
@@ -22,12 +21,12 @@ func (s sizing) sagas() []Line {
 		Caveat: "at the peak; one is taken to hold as much as a finished one does", Extrapolated: s.peak > sameRate*s.held.rate,
 	}
 	if took := mean(s.held.steps, latency); took != nil {
-		branches := time.Duration(s.e.scenario.Steps) * s.d.BranchLatency
+		branches := float64(s.e.scenario.Steps) * s.d.BranchLatency.Seconds()
 		unfinished.Basis = fmt.Sprintf("mean latency %s ms at %s/s", format.Number(*took), format.Number(s.held.rate))
 		if branches > 0 {
 			unfinished.Basis += fmt.Sprintf(", and %s of %s", format.Plural(int64(s.e.scenario.Steps), "branch call"), format.Duration(s.d.BranchLatency))
 		}
-		unfinished.Value = times(&kept.value, s.peak*(*took/1000+branches.Seconds()))
+		unfinished.Value = times(&kept.value, s.peak*(*took/1000+branches))
 	}
 	if unfinished.Basis += "; " + kept.basis; !kept.known {
 		unfinished.Value = nil

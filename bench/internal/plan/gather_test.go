@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +128,11 @@ func TestMake_CountsUnfinishedSagasByTheTimeOfTheirBranches(t *testing.T) {
 	require.Greater(t, *l.Value, 6000*2*250.0) // two steps
 	require.Less(t, *l.Value, 6000*2.01*250)
 	require.Contains(t, l.Basis, "and 2 branch calls of 1s")
+
+	d.BranchLatency = math.MaxInt64
+	p, _, err = plan.Make(d, of(searched()))
+	require.NoError(t, err)
+	require.Positive(t, *line(t, p.Lines, "held by unfinished sagas").Value)
 }
 
 func TestMake_KeepsSagasAsLongAsTheMeasuredApp(t *testing.T) {

@@ -113,10 +113,13 @@ func (s source) held(slo result.SLO) (h held, why string) {
 
 // cannotTell says why a search has no answer; empty if it has one.
 func cannotTell(c *result.Capacity) string {
-	if c.CannotTell == "" {
-		return ""
+	switch {
+	case c.CannotTell != "":
+		return "the search cannot tell: " + c.CannotTell
+	case len(c.Searches) == 0:
+		return "the search did not end"
 	}
-	return "the search cannot tell: " + c.CannotTell
+	return ""
 }
 
 // rates are those that each search of a result that can tell held, 0 for none. For another
@@ -135,7 +138,7 @@ func (s source) rates(slo result.SLO, h held) (rates []float64) {
 	return rates
 }
 
-// wholeShare of the longest hold is a whole one.
+// A hold of wholeShare of its planned length is a whole one: some end early by chance.
 const wholeShare = 0.9
 
 func yes(met *bool) bool { return met != nil && *met }

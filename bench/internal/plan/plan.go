@@ -45,6 +45,9 @@ type Demand struct {
 	BranchLatency time.Duration  // of each step, beyond the measured one
 }
 
+// mostPerS is the highest peak: figures of no use, and beyond integers, are behind it.
+const mostPerS = 1e12
+
 // DefaultRetention is assumed if neither the demand nor the results say one.
 const DefaultRetention = 24 * time.Hour
 
@@ -93,6 +96,9 @@ type Line struct {
 // their warnings are those of the plan, too. The error wraps ErrNoPlan and says what is
 // missing.
 func Make(d Demand, results []result.Result) (Plan, result.Validity, error) {
+	if peak := d.RatePerS * d.Peak; peak > mostPerS {
+		return Plan{}, result.Validity{}, fmt.Errorf("%w: a peak of %.3g sagas/s, at most %.0g can be planned for", ErrNoPlan, peak, float64(mostPerS))
+	}
 	if !(d.RatePerS > 0) || !(d.Peak >= 1) || d.Retention != nil && *d.Retention < 0 || d.BranchLatency < 0 || len(d.SLO.Latencies) == 0 {
 		return Plan{}, result.Validity{}, fmt.Errorf("%w: it takes a rate above 0, a peak of at least 1 and a latency to meet", ErrNoPlan)
 	}

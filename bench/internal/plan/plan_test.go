@@ -237,6 +237,7 @@ func TestMake_JudgesTheHoldsAnewForAnotherServiceLevel(t *testing.T) {
 	early := hold(8500, 40, 10, 25, 1)
 	early.DurationS = 3
 	c.Capacity.Steps = append(c.Capacity.Steps[:3:3], early, c.Capacity.Steps[4])
+	c.Capacity.Steps[4].DurationS = 70 // it waited for its last answer; the others are whole holds all the same
 	p, _, err := plan.Make(at(30), of(c))
 	require.NoError(t, err)
 	require.InDelta(t, 8000, p.Held, 0)
@@ -261,6 +262,9 @@ func TestMake_JudgesTheHoldsAnewForAnotherServiceLevel(t *testing.T) {
 	c.Capacity.Held, c.Capacity.CannotTell = nil, "the load generator was late at every rate"
 	_, _, err = plan.Make(at(20), of(c))
 	require.ErrorContains(t, err, "no rate was held at p99 ≤ 20 ms: the search cannot tell: the load generator was late at every rate")
+	c.Capacity.CannotTell = ""
+	_, _, err = plan.Make(at(20), of(c))
+	require.ErrorContains(t, err, "no rate was held at p99 ≤ 20 ms: the search did not end")
 }
 
 func TestMake_IntervalsSayWhatTheySpan(t *testing.T) {
@@ -423,6 +427,7 @@ func TestMake_RefusesWhatCarriesNoPlan(t *testing.T) {
 	}{
 		"no rate":  {plan.Demand{Peak: 1, SLO: level}, of(searched()), "it takes a rate above 0"},
 		"no peak":  {plan.Demand{RatePerS: 1, SLO: level}, of(searched()), "a peak of at least 1"},
+		"no end":   {plan.Demand{RatePerS: 1e300, Peak: 1e300, SLO: level}, of(searched()), "a peak of +Inf sagas/s, at most 1e+12"},
 		"no goal":  {plan.Demand{RatePerS: 1, Peak: 1}, of(searched()), "a latency to meet"},
 		"nothing":  {good, nil, "nothing was measured in an open loop"},
 		"p99.999":  {goal(99.999, 20), of(searched()), "p99.999 is not measured"},

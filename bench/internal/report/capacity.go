@@ -308,7 +308,7 @@ func (c search) scalingPart() *document.Part {
 // predictedPart compares what a plan would predict for one rate with what was measured at
 // it.
 func (c search) predictedPart() *document.Part {
-	if len(c.Predicted) == 0 {
+	if len(c.Predicted) == 0 || c.Validation == nil {
 		return nil
 	}
 	table := document.Table{Columns: []string{"predicted", "measured", "unit"}}

@@ -162,7 +162,7 @@ func TestCapacityDocument_SaysWhatIsKnown(t *testing.T) {
 			func(c *result.Capacity) { c.Fit, c.NoFit = nil, "4 points are too few" },
 			[]string{"No scaling law was fitted: 4 points are too few."},
 		},
-		"nothing": {func(c *result.Capacity) { *c = result.Capacity{} }, []string{"the search for the highest rate on redis"}},
+		"nothing": {func(c *result.Capacity) { *c = result.Capacity{Predicted: []result.Predicted{{}}} }, []string{"the search for the highest rate on redis"}},
 	} {
 		s := capacityRun(t)
 		c.change(&s.Capacity)
