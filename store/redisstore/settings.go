@@ -22,14 +22,15 @@ func (s *Store) Retention() time.Duration { return s.cfg.Retention }
 // returns the lower class.
 func (s *Store) Settings(ctx context.Context) (settings store.Settings, err error) {
 	err = s.call(ctx, "settings", func() error {
-		settings, err = s.settings(ctx)
+		settings, err = ServerSettings(ctx, s.client)
 		return err
 	})
 	return settings, err
 }
 
-func (s *Store) settings(ctx context.Context) (store.Settings, error) {
-	text, err := s.client.Info(ctx).Result()
+// ServerSettings is Store.Settings of a server that holds no sagas.
+func ServerSettings(ctx context.Context, client *redis.Client) (store.Settings, error) {
+	text, err := client.Info(ctx).Result()
 	if err != nil {
 		return store.Settings{}, err
 	}
@@ -41,7 +42,7 @@ func (s *Store) settings(ctx context.Context) (store.Settings, error) {
 		"role":             info["role"],
 	}
 	for _, name := range []string{"appendonly", "appendfsync", "no-appendfsync-on-rewrite", "save", "io-threads", "repl-backlog-size"} {
-		found, err := s.client.ConfigGet(ctx, name).Result()
+		found, err := client.ConfigGet(ctx, name).Result()
 		switch value, known := found[name]; {
 		case err != nil && !isReply(err):
 			return store.Settings{}, err

@@ -107,6 +107,11 @@ func (b *bench) sendWithBenchmark(ctx context.Context, path string, n int64) (r 
 		return r, err
 	}
 	r.Requests = n / int64(b.cfg.Pipeline)
+	for _, f := range result.LatencyFields { // as for the other clients
+		if f.Percentile > 0 && r.Requests < result.SamplesFor(f.Percentile) {
+			f.Set(&r.Latency, nil)
+		}
+	}
 	cpu := float64((cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Nanoseconds()) / 1e3
 	r.ClientCPUUS = per(&cpu, float64(n))
 	b.nodes(&r)

@@ -1,9 +1,13 @@
 package redisops
 
 import (
+	"fmt"
+	"runtime"
 	"time"
 
 	"sagabench/bench/internal/result"
+	"sagabench/internal/format"
+	"sagabench/store"
 )
 
 // Result is what a measurement saw. What is nil was not measurable.
@@ -24,7 +28,8 @@ type Result struct {
 	// Counted at the connections, per operation.
 	RoundTrips, BytesSent, BytesReceived *float64
 
-	Nodes []Node // in the order of the URLs
+	Nodes []Node         // in the order of the URLs
+	Store store.Settings // of the server, or of the node with the lowest durability
 
 	// Failures says what could not be measured, and why.
 	Failures []string
@@ -82,6 +87,27 @@ func (r Result) Metrics() map[string]float64 {
 	rss, _ := r.nodes(func(n Node) *float64 { return n.RSSBytes })
 	set("server_rss_bytes", rss)
 	return m
+}
+
+// Validity says whether the figures may be used. A run with errors is not valid: failed
+// operations cost something else.
+func (r Result) Validity() result.Validity {
+	v := result.Validity{Valid: r.Errors == 0}
+	if !v.Valid {
+		v.Because = []string{fmt.Sprintf("%s of %s operations failed: %s", format.Count(r.Errors), format.Count(r.Operations+r.Errors), r.FirstError)}
+	}
+	for _, failure := range r.Failures {
+		v.Warnings = append(v.Warnings, "not measured: "+failure)
+	}
+	m := r.Metrics()
+	client := m["ops_per_s"] * m["client_cpu_us"] / 1e6
+	servers := m["ops_per_s"] * m["server_cpu_us"] / 1e6
+	const busy = 0.9
+	if all := float64(runtime.NumCPU()); client+servers > busy*all {
+		v.Warnings = append(v.Warnings, fmt.Sprintf(
+			"shared CPUs: client and servers used %.2f and %.2f of %.0f cores, so the rate is that of both together", client, servers, all))
+	}
+	return v
 }
 
 // nodes returns the sum and the highest of a figure; nil if a node lacks it.

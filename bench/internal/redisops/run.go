@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"sagabench/bench/internal/backend"
 	"sagabench/bench/internal/sample"
+	"sagabench/store"
 	"sagabench/store/open"
+	"sagabench/store/redisstore"
 )
 
 // bench measures one operation on one target.
@@ -55,6 +58,9 @@ func Run(ctx context.Context, cfg Config) (_ Result, err error) {
 	}
 	r, err := measure(ctx)
 	if err == nil {
+		r.Store, err = b.settings(ctx)
+	}
+	if err == nil {
 		err = ctx.Err()
 	}
 	return r, errors.Join(err, b.removeKeys(ctx))
@@ -79,15 +85,30 @@ func (b *bench) prepare(ctx context.Context) error {
 	return b.forKeys(ctx, "fill", func(pipe redis.Pipeliner, key string) { b.w.preload(ctx, pipe, key, b.w) })
 }
 
-// onEachServer calls do once for each server, one after the other.
+// onEachServer calls do once for each server, at the same time.
 func (b *bench) onEachServer(ctx context.Context, do func(*redis.Client) error) error {
-	switch c := b.control.(type) {
-	case *redis.Client:
-		return do(c)
-	case *redis.ClusterClient:
-		return c.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error { return do(node) })
+	if cluster, ok := b.control.(*redis.ClusterClient); ok {
+		return cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error { return do(node) })
 	}
-	return nil
+	return do(b.control.(*redis.Client))
+}
+
+// settings reads those of the server, or of the node of a cluster with the lowest durability.
+func (b *bench) settings(ctx context.Context) (s store.Settings, err error) {
+	var mu sync.Mutex
+	err = b.onEachServer(ctx, func(c *redis.Client) error {
+		one, err := redisstore.ServerSettings(ctx, c)
+		mu.Lock()
+		defer mu.Unlock()
+		if s.Driver == "" || one.Durability < s.Durability {
+			s = one
+		}
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("read the settings: %w", err)
+	}
+	return s, err
 }
 
 // forKeys queues commands for each key, and sends them in parts.

@@ -17,6 +17,7 @@ import (
 
 	"sagabench/deploy/lab"
 	"sagabench/deploy/lab/labtest"
+	"sagabench/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -92,6 +93,8 @@ func TestRun_CountsWhatTheServerCounts_WithEachClient(t *testing.T) {
 			require.Zero(t, r.Errors, r.FirstError)
 			require.Empty(t, r.Failures)
 			require.Zero(t, keysLeft(t, server.URL()))
+			require.Equal(t, store.D0, r.Store.Durability)
+			require.True(t, r.Validity().Valid)
 
 			m := r.Metrics()
 			require.Positive(t, m["server_cpu_us"])
@@ -233,6 +236,8 @@ func TestRun_CountsErrors(t *testing.T) {
 	require.Positive(t, r.Operations)
 	require.Positive(t, r.Errors)
 	require.Contains(t, r.FirstError, "nil")
+	require.False(t, r.Validity().Valid)
+	require.Contains(t, r.Validity().Because[0], "operations failed: redis: nil")
 	require.InDelta(t, float64(r.Errors)/float64(r.Errors+r.Operations), r.Metrics()["errors"], 1e-9)
 }
 
@@ -316,3 +321,24 @@ func TestWorkload_DrawsKeys(t *testing.T) {
 	w = newWorkload(cfg, "p")
 	require.Equal(t, []string{"p:000000100000", "p:000000100001", "p:000000000007", "p:000000000007"}, w.request(nil, func(int) int { return 7 }))
 }
+
+// BenchmarkLoop shows the CPU of the measurement itself, per operation. The figure in the
+// package comment rests on it.
+func BenchmarkLoop(b *testing.B) {
+	cfg := Default()
+	cfg.ManyKeys = true
+	l := newLoop(cfg, newWorkload(cfg, "test"), noClient{})
+	before, err := readOwn(&wire{})
+	require.NoError(b, err)
+	r := l.run(b.Context(), time.Second)
+	after, err := readOwn(&wire{})
+	require.NoError(b, err)
+	before.costs(after, &r)
+	b.ReportMetric(*r.ClientCPUUS, "µs/op")
+	b.ReportMetric(*r.ClientAllocs, "allocs/op")
+}
+
+type noClient struct{}
+
+func (noClient) do(context.Context, []string) (int, error) { return 0, nil }
+func (noClient) close() error                              { return nil }
