@@ -18,6 +18,8 @@ const (
 	firstK    = 14  // 0.70 of best
 	highestK  = -7  // 1.2 of best: a closed loop may have been unlucky
 	lowestK   = 155 // 0.02 of best
+	// holds is how often the answer is held.
+	holds = 2
 	// backRatio of the highest rate that met the service level in one hold is the first
 	// rate to be held: that one may have been lucky.
 	backRatio = 0.95
@@ -93,15 +95,27 @@ func walk(k int, met func(int) (bool, error)) (found int, ok bool, err error) {
 	}
 }
 
-// hold returns the highest rate that is held, from a little below k on downwards.
-func (s *searcher) hold(ctx context.Context, k int) (l level, ok bool, err error) {
+// hold returns the highest rate that is held twice, from a little below k on downwards. A
+// single hold may be lucky where the speed of the system wanders.
+func (s *searcher) hold(ctx context.Context, k int) (held level, ok bool, err error) {
 	for down := 1; k <= lowestK; down *= 2 {
-		if l, ok, err = s.measure(ctx, threeDigits(backRatio*s.rate(k)), true); err != nil || ok {
-			return l, ok, err
+		held = level{}
+		for range holds {
+			var l level
+			if l, ok, err = s.measure(ctx, threeDigits(backRatio*s.rate(k)), true); err != nil {
+				return held, false, err
+			}
+			if !ok {
+				break
+			}
+			held.rate, held.steps = l.rate, append(held.steps, l.steps...)
+		}
+		if ok {
+			return held, true, nil
 		}
 		k += down
 	}
-	return l, false, nil
+	return held, false, nil
 }
 
 func (s *searcher) met(ctx context.Context, k int, hold bool) (bool, error) {
@@ -150,7 +164,7 @@ func (s *searcher) measure(ctx context.Context, rate float64, hold bool) (l leve
 // unevenRatio is how far the throughputs of the same closed loop may be apart in a search
 // that is to answer alone. Of several, the spread shows what an uneven machine does.
 const (
-	unevenRatio   = 1.2
+	unevenRatio   = 1.5
 	leastSearches = 3
 )
 

@@ -139,10 +139,10 @@ func TestSearch_TheHeldRateTrulyHolds(t *testing.T) {
 		{"25% bad seconds", 0, simserver.Law{BadShare: 0.25, BadFor: 50 * time.Millisecond}, 1, 1},
 		{"45% bad seconds", 0, simserver.Law{BadShare: 0.45, BadFor: 50 * time.Millisecond}, 1, 1},
 		{"speed wanders by 5% in 2 s", 744, simserver.Law{WanderBy: 0.05, WanderTime: 2 * time.Second}, 0.95, 0.9},
-		{"speed wanders by 5% in 10 s", 744, simserver.Law{WanderBy: 0.05, WanderTime: 10 * time.Second}, 0.95, 0.5},
-		{"speed wanders by 10% in 2 s", 670, simserver.Law{WanderBy: 0.10, WanderTime: 2 * time.Second}, 0.9, 0.4},
-		// A hold of a minute is six times as long: too short to tell. Mostly the search says so.
-		{"speed wanders by 10% in 10 s", 677, simserver.Law{WanderBy: 0.10, WanderTime: 10 * time.Second}, 0.7, 0},
+		{"speed wanders by 5% in 10 s", 744, simserver.Law{WanderBy: 0.05, WanderTime: 10 * time.Second}, 0.95, 0.9},
+		{"speed wanders by 10% in 2 s", 670, simserver.Law{WanderBy: 0.10, WanderTime: 2 * time.Second}, 0.95, 0.8},
+		// A hold of a minute is six times as long: two are too few to tell.
+		{"speed wanders by 10% in 10 s", 677, simserver.Law{WanderBy: 0.10, WanderTime: 10 * time.Second}, 0.7, 0.2},
 	} {
 		c.law.PerS = perS
 		t.Run(c.name, func(t *testing.T) {

@@ -32,11 +32,11 @@ A bench server is started on the store, as bench run does, and measured:
                 Scalability Law is fitted to the throughputs.
   search        short open loops find the neighbourhood of the rate, and holds
                 (--hold) the highest rate that meets the service level.
-  hold          a rate 5% below it, and lower ones, until one is held.
+  hold          a rate 5% below it, and lower ones, until one is held twice.
   validation    one rate in the middle of the range, compared with the prediction
                 from the other measurements.
 
-A search takes about 6 holds, and the time for the scaling.
+A search takes about 7 holds, and the time for the scaling.
 
 At the end the store is audited. docs/capacity.md explains the result.
 

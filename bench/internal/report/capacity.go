@@ -20,7 +20,7 @@ func capacityDocument(s result.CapacitySummary, dir string) document.Document {
 	c := search{s.Capacity}
 	var method facts
 	method.add("service level", c.SLO.String())
-	method.add("hold", format.Short(c.HoldS)+" s; the answer is a little below the highest rate that met the service level once, which may have been lucky")
+	method.add("hold", format.Short(c.HoldS)+" s; the answer was held twice, a little below the highest rate that met the service level once, which may have been lucky")
 	method.add("measurements", fmt.Sprintf("%d with a rate, %d with a number in flight, in %s s", len(c.Steps), len(c.Scaling), format.Number(s.Run.DurationS)))
 	method.add("saga", s.Run.Scenario.String())
 	var latency, cost *document.Part
