@@ -22,6 +22,7 @@ import (
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/server"
 	"sagabench/bench/internal/session"
+	"sagabench/deploy/lab"
 	"sagabench/internal/secret"
 	"sagabench/store/open"
 )
@@ -37,11 +38,10 @@ const (
 
 // Config says what to crash. Start from Default.
 type Config struct {
-	Store    open.Target       // with its settings; Run sets the directory, or the URL of the server that it starts
-	Binary   string            // of that server; empty: the installed one
-	Settings map[string]string // of that server, by its own names
-	Program  session.Program   // the bench server
-	Token    secret.Text       // of the bench server, if it wants one
+	Store   open.Target     // with its settings; Run sets the directory, or the URL of the server that it starts
+	Server  lab.Config      // of that server; Run sets PowerLoss
+	Program session.Program // the bench server
+	Token   secret.Text     // of the bench server, if it wants one
 
 	Crash    Crash
 	Scenario server.Scenario

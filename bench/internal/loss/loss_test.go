@@ -72,7 +72,7 @@ func TestRun_ShowsWhatACrashLoses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg := crashOf(t, tt.store, tt.crash)
-			cfg.Settings = tt.settings
+			cfg.Server.Settings = tt.settings
 			got, err := loss.Run(t.Context(), cfg)
 			require.NoError(t, err)
 			require.Equal(t, tt.class, got.Store.Durability)

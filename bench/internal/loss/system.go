@@ -41,10 +41,9 @@ func (s *system) start(ctx context.Context) (err error) {
 	if s.embedded() {
 		return nil
 	}
-	s.server, err = lab.Kinds[s.cfg.Store.Driver].Start(ctx, lab.Config{
-		Binary: s.cfg.Binary, Settings: s.cfg.Settings, PowerLoss: s.cfg.Crash == Machine,
-	})
-	if err != nil {
+	cfg := s.cfg.Server
+	cfg.PowerLoss = s.cfg.Crash == Machine
+	if s.server, err = lab.Kinds[s.cfg.Store.Driver].Start(ctx, cfg); err != nil {
 		return err
 	}
 	s.cfg.Store.SetURL(s.server.URL())
