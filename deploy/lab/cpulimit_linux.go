@@ -37,7 +37,7 @@ func newCPULimit(cores float64) (*cpuLimit, error) {
 	if err == nil {
 		var group *os.File
 		if group, err = os.Open(dir); err == nil {
-			return &cpuLimit{how: fmt.Sprintf("%v cores by cgroup v2", cores), group: group}, nil
+			return &cpuLimit{how: fmt.Sprintf("cgroup v2: %v of %d CPUs", cores, own.Count()), group: group}, nil
 		}
 		_ = os.Remove(dir)
 	}
@@ -45,7 +45,7 @@ func newCPULimit(cores float64) (*cpuLimit, error) {
 		return nil, fmt.Errorf("limit to %v cores: %w, and CPU affinity takes whole cores", cores, err)
 	}
 	// The last ones: the kernel serves most interrupts on the first.
-	l := &cpuLimit{how: fmt.Sprintf("%v cores by CPU affinity", cores)}
+	l := &cpuLimit{how: fmt.Sprintf("CPU affinity: %v of %d CPUs", cores, own.Count())}
 	for cpu := len(own)*64 - 1; l.cpus.Count() < int(cores); cpu-- {
 		if own.IsSet(cpu) {
 			l.cpus.Set(cpu)

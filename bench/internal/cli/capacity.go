@@ -11,6 +11,7 @@ import (
 
 	"sagabench/bench/internal/capacity"
 	"sagabench/bench/internal/load"
+	"sagabench/bench/internal/progress"
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/session"
@@ -20,7 +21,7 @@ func (a *app) capacityCommand() *cobra.Command {
 	var o runOptions
 	targets := ""
 	cfg := capacity.Default()
-	slo, warmup, arrival := "p99=20ms", time.Second, load.ArrivalPoisson
+	slo, warmup, arrival := "p99=20ms", capacityWarmup, load.ArrivalPoisson
 	cmd := &cobra.Command{
 		Use:   "capacity [STORE] [--target URL,...]",
 		Short: "Find the highest rate that holds at a service level, and what limits it",
@@ -102,34 +103,45 @@ it. If SAGABENCH_SERVER_TOKEN is set, that token is sent to them.`,
 	return cmd
 }
 
+// capacityWarmup comes before each measurement of a search.
+const capacityWarmup = time.Second
+
 // shortestHold has a few seconds to judge.
 const shortestHold = 2 * time.Second
 
 func (a *app) capacity(ctx context.Context, on setup, cfg capacity.Config) error {
-	stopMetrics, err := a.serveMetrics(&on.cfg.Load)
+	summary, err := a.findCapacity(ctx, on, cfg)
 	if err != nil {
 		return err
 	}
+	d := report.Document(result.Result{Dir: on.cfg.Dir, Capacity: &summary})
+	return a.writeAndShow(summary, summary.Validity, d, on.cfg.Dir)
+}
+
+// findCapacity searches for the highest rate.
+func (a *app) findCapacity(ctx context.Context, on setup, cfg capacity.Config) (summary result.CapacitySummary, err error) {
+	stopMetrics, err := a.serveMetrics(&on.cfg.Load)
+	if err != nil {
+		return summary, err
+	}
 	defer stopMetrics()
-	progress := a.newProgress(&on.cfg)
-	if !progress.terminal { // each measurement has its line
+	shown := progress.Follow(a.stderr, &on.cfg)
+	if !shown.Terminal { // each measurement has its line
 		on.cfg.Load.Progress = nil
 	}
-	on.cfg.SLO, on.cfg.DiskTest = cfg.SLO, cfg.ScalingStep
+	on.cfg.SLO = cfg.SLO
 	cfg.Load, cfg.Batches, cfg.Status = on.cfg.Load, on.flushers, on.cfg.Status
-	var summary result.CapacitySummary
 	measured, err := session.Open(ctx, on.cfg, on.servers)
 	if err == nil {
 		summary, err = capacity.Run(ctx, cfg, measured)
 	}
-	progress.endBar()
+	shown.EndBar()
 	if err != nil {
 		_ = os.Remove(resultsDir) // if it is empty: nothing was written
 		if ctx.Err() != nil {
 			err = errors.New("interrupted before anything was measured")
 		}
-		return on.advise(err)
+		return summary, on.advise(err)
 	}
-	d := report.Document(result.Result{Dir: on.cfg.Dir, Capacity: &summary})
-	return a.writeAndShow(summary, summary.Validity, d, on.cfg.Dir)
+	return summary, nil
 }

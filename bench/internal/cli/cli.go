@@ -17,6 +17,8 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
+
+	"sagabench/bench/internal/process"
 )
 
 // Exit codes.
@@ -46,7 +48,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctx, cancel := endWithGoRun(ctx)
+	ctx, cancel := process.EndWithGoRun(ctx)
 	defer cancel()
 	// The first Ctrl-C ends a command in order; a second one ends the program. timeout(1)
 	// signals a program and its group, so at first another signal is the same one.
@@ -126,7 +128,7 @@ program for scripts (make build).`,
 	a.loadFlags(root)
 	a.scenarioFlags(root)
 	a.serverFlags(root)
-	root.AddCommand(a.serveCommand(), a.coordinatorCommand(), a.runCommand(), a.loadCommand(), a.luaCommand(), a.capacityCommand(), a.compareCommand(),
+	root.AddCommand(a.serveCommand(), a.coordinatorCommand(), a.runCommand(), a.loadCommand(), a.luaCommand(), a.capacityCommand(), a.compareCommand(), a.matrixCommand(),
 		a.planCommand(), a.reportCommand(), a.checkCommand(), a.versionCommand())
 	root.Version = version()
 	return root

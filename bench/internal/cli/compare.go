@@ -55,7 +55,7 @@ Otherwise, or if the sides are not ranked, it cannot tell: exit code 4, or that 
 			results := [2]bool{isResult(args[0]), isResult(args[1])}
 			switch {
 			case results[0] != results[1]:
-				return fmt.Errorf("compare: %q and %q: want two results or two variants", redactVariant(args[0]), redactVariant(args[1]))
+				return fmt.Errorf("compare: %q and %q: want two results or two variants", redactVariant(strings.Fields(args[0])), redactVariant(strings.Fields(args[1])))
 			case results[0]:
 				return a.compareResults(cmd.Context(), args, gates)
 			}
@@ -130,7 +130,7 @@ func (a *app) compareVariants(cmd *cobra.Command, args []string, pairs int, gate
 	sides := [2]compare.Side{{Name: "A"}, {Name: "B"}}
 	variants := map[string]*variant{}
 	for i, text := range args {
-		v, err := a.newVariant(text, commonArgs(cmd))
+		v, err := a.newVariant(strings.Fields(text), commonArgs(cmd))
 		if err != nil {
 			return fmt.Errorf("variant %s: %w", sides[i].Name, err)
 		}
@@ -187,9 +187,8 @@ func isResult(arg string) bool {
 }
 
 // redactVariant returns a variant without secrets.
-func redactVariant(text string) string {
-	words := (&app{args: strings.Fields(text)}).command()
-	return strings.TrimPrefix(words, programWords+" ")
+func redactVariant(words []string) string {
+	return strings.TrimPrefix((&app{args: words}).command(), programWords+" ")
 }
 
 // compareCommandLine returns what was typed, without the secrets in variants.
@@ -198,7 +197,7 @@ func (a *app) compareCommandLine(variants []string) string {
 	shown.args = slices.Clone(a.args)
 	for i, arg := range shown.args {
 		if slices.Contains(variants, arg) {
-			shown.args[i] = redactVariant(arg)
+			shown.args[i] = redactVariant(strings.Fields(arg))
 		}
 	}
 	return shown.command()

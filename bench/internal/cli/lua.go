@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sagabench/bench/internal/microbench"
+	"sagabench/bench/internal/progress"
 	"sagabench/bench/internal/result"
 	"sagabench/lua"
 	"sagabench/store/open"
@@ -76,10 +77,10 @@ func (a *app) lua(ctx context.Context, cfg microbench.Config, url, against strin
 	if err := result.CheckDir(dir); err != nil {
 		return err
 	}
-	progress := &luaProgress{display: a.newDisplay()}
-	cfg.Progress = progress.show
+	shown := &luaProgress{Display: progress.NewDisplay(a.stderr)}
+	cfg.Progress = shown.show
 	summary, err := microbench.Run(ctx, cfg)
-	progress.endBar()
+	shown.EndBar()
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func (a *app) lua(ctx context.Context, cfg microbench.Config, url, against strin
 // luaProgress shows the progress of bench lua: a bar on a terminal, a line now and then
 // elsewhere.
 type luaProgress struct {
-	display
+	progress.Display
 	doing string    // printed last
 	said  time.Time // when the last line was printed
 }
@@ -98,17 +99,17 @@ func (p *luaProgress) show(now microbench.Progress) {
 	if now.Round == 0 {
 		if now.Doing != p.doing {
 			p.doing = now.Doing
-			p.endBar()
-			fmt.Fprintln(p.out, now.Doing)
+			p.EndBar()
+			fmt.Fprintln(p.Out, now.Doing)
 		}
 		return
 	}
 	text := fmt.Sprintf("round %d, %2d%%: %s", now.Round, 100*now.Done/now.Of, now.Doing)
 	switch {
-	case p.terminal:
-		p.showBar(now.Elapsed, now.Planned, "measuring", text)
-	case time.Since(p.said) >= lineEvery:
+	case p.Terminal:
+		p.ShowBar(now.Elapsed, now.Planned, "measuring", text)
+	case time.Since(p.said) >= progress.LineEvery:
 		p.said = time.Now()
-		fmt.Fprintf(p.out, "measuring  %3.0f/%.0f s %s\n", now.Elapsed.Seconds(), now.Planned.Seconds(), text)
+		fmt.Fprintf(p.Out, "measuring  %3.0f/%.0f s %s\n", now.Elapsed.Seconds(), now.Planned.Seconds(), text)
 	}
 }

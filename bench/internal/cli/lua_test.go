@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/microbench"
+	"sagabench/bench/internal/progress"
 	"sagabench/deploy/lab"
 	"sagabench/deploy/lab/labtest"
 )
@@ -169,7 +170,7 @@ func TestLua_RefusesWrongInput(t *testing.T) {
 func TestLuaProgress_PrintsALineNowAndThen(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	p := &luaProgress{display: (&app{stderr: &out}).newDisplay()}
+	p := &luaProgress{Display: progress.NewDisplay(&out)}
 	p.show(microbench.Progress{Doing: "preloading"})
 	p.show(microbench.Progress{Doing: "preloading"})
 	for i := range 100 {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"sagabench/bench/internal/backend"
+	"sagabench/bench/internal/progress"
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/session"
@@ -96,6 +97,7 @@ type setup struct {
 	servers   session.Servers
 	flushers  int    // batches that the servers may have in progress at the store; 0: unknown
 	stop      func() // stops the store's server, if one was started
+	cpuLimit  string // how the CPU of the store's server is limited; empty: it is not
 	startable string // the store whose server --start would start; empty: it did, or there is none
 }
 
@@ -114,11 +116,11 @@ func (a *app) setUp(ctx context.Context, o runOptions) (setup, error) {
 		return own, err
 	}
 	started := own.servers.(*session.Started)
-	server, err := backend.Start(ctx, started.Store.Driver, lab.Config{Settings: settings})
+	server, err := backend.Start(ctx, started.Store.Driver, lab.Config{Binary: o.start.binary, Settings: settings, CPUs: o.start.cpus})
 	if err != nil {
 		return own, err
 	}
-	own.stop = func() { server.Stop() }
+	own.stop, own.cpuLimit = func() { server.Stop() }, server.CPULimit()
 	started.StoreServer = server
 	started.Store.SetURL(server.URL())
 	return own, nil
@@ -182,9 +184,9 @@ func (a *app) measure(ctx context.Context, on setup) (result.Summary, error) {
 		return result.Summary{}, err
 	}
 	defer stop()
-	progress := a.newProgress(&cfg)
+	shown := progress.Follow(a.stderr, &cfg)
 	summary, err := session.Run(ctx, cfg, on.servers)
-	progress.endBar()
+	shown.EndBar()
 	if err != nil {
 		_ = os.Remove(resultsDir) // if it is empty: nothing was written
 		return summary, on.advise(err)

@@ -30,6 +30,7 @@ var kinds = map[result.Kind]reflect.Type{
 	result.KindRun:      reflect.TypeFor[result.Summary](),
 	result.KindCapacity: reflect.TypeFor[result.CapacitySummary](),
 	result.KindCompare:  reflect.TypeFor[compare.Result](),
+	result.KindMatrix:   reflect.TypeFor[result.MatrixSummary](),
 	result.KindPlan:     reflect.TypeFor[plan.Result](),
 	result.KindLua:      reflect.TypeFor[microbench.Summary](),
 	result.KindCheck:    reflect.TypeFor[result.Envelope](),

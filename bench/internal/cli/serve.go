@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sagabench/bench/internal/loss"
+	"sagabench/bench/internal/process"
 	"sagabench/bench/internal/server"
 	"sagabench/store"
 	"sagabench/store/open"
@@ -57,7 +58,7 @@ func (a *app) serve(ctx context.Context, name string, bench bool) error {
 		return err
 	}
 	cfg := a.serverConfig(bench)
-	release, err := boundMemory()
+	release, err := process.BoundMemory()
 	if err != nil {
 		return err
 	}

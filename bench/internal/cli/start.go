@@ -19,6 +19,10 @@ type starting struct {
 	start bool     // the store's server
 	set   []string // its settings, NAME=VALUE
 
+	// Of bench matrix only.
+	binary string  // see lab.Config; empty: the one on PATH
+	cpus   float64 // cores that the server may use; 0: all
+
 	durability string // the class that the store gets; empty: that of its settings
 }
 

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,16 +19,17 @@ type variant struct {
 	app  *app
 	run  runOptions
 	text string // as typed, without secrets
+
+	cpuLimit string // of the last run: how the CPU of the store's server was limited
 }
 
 // newVariant checks all of a variant that can be checked before anything runs. common are
 // flags that apply to both sides; the variant's own override them.
-func (a *app) newVariant(text string, common []string) (*variant, error) {
-	words := strings.Fields(text)
+func (a *app) newVariant(words, common []string) (*variant, error) {
 	if len(words) == 0 {
 		return nil, errors.New("it is empty: want what follows bench run, as 'redis --start'")
 	}
-	v := &variant{text: redactVariant(text), app: &app{
+	v := &variant{text: redactVariant(words), app: &app{
 		args:    slices.Concat([]string{"run"}, common, words),
 		environ: a.environ, stderr: a.stderr, options: defaults(),
 	}}
@@ -63,6 +63,7 @@ func (v *variant) measure(ctx context.Context, dir string) (result.Summary, erro
 		return result.Summary{}, err
 	}
 	defer own.stop()
+	v.cpuLimit = own.cpuLimit
 	if _, err := v.app.measure(ctx, own); err != nil {
 		return result.Summary{}, err
 	}

@@ -206,6 +206,12 @@ func (v Values) Duration(key string, other time.Duration) time.Duration {
 	return other
 }
 
+// Rate returns a rate in requests per second, or 0 if it is absent.
+func (v Values) Rate(key string) float64 {
+	perS, _ := load.ParseRate(v[key]) // it was checked
+	return perS
+}
+
 // Settings returns the settings of the store's server by their own names.
 func (v Values) Settings() map[string]string {
 	settings := map[string]string{}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"sagabench/bench/internal/compare"
+	"sagabench/bench/internal/plan"
 	"sagabench/bench/internal/result"
 )
 
@@ -151,4 +152,17 @@ func OfCapacity(s result.CapacitySummary) map[string]float64 {
 		set("held_cpu_us", CPUPerSaga(result.Summary{Envelope: s.Envelope, Measurement: main.Measurement}))
 	}
 	return metrics
+}
+
+// AddMachines adds the machines of a plan.
+func AddMachines(metrics map[string]float64, lines []plan.Line) {
+	for _, l := range lines {
+		switch {
+		case l.Value == nil:
+		case l.What == "app hosts":
+			metrics["app_hosts"] = *l.Value
+		case l.What == "store nodes":
+			metrics["store_nodes"] = *l.Value
+		}
+	}
 }

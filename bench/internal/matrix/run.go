@@ -91,18 +91,20 @@ func (m Matrix) Runs() (all []result.MatrixRun) {
 	return all
 }
 
+// Failure returns why a variant could not run, or nil if all could.
+func (m Matrix) Failure() error {
+	for _, t := range m.Tables {
+		for _, v := range t.Variants {
+			if v.Failed != nil {
+				return fmt.Errorf("%s, %s could not run: %w", t.Name, v.Name(), v.Failed)
+			}
+		}
+	}
+	return nil
+}
+
 // maxFailures is how often a variant is tried that never ran.
 const maxFailures = 2
-
-// Check returns why the directory cannot take the result, or the options do not fit.
-// It changes nothing.
-func Check(cfg Config) error {
-	if _, err := cfg.File.plan(cfg.Options); err != nil {
-		return err
-	}
-	_, _, err := cfg.read()
-	return err
-}
 
 // Run makes the runs that are missing in cfg.Dir. A variant whose run fails does not stop
 // the others. After an interruption, Run returns what there is, with an error that says how

@@ -38,11 +38,11 @@ func Judge(m Matrix, incomplete error) (result.Matrix, result.Validity) {
 				v.Warnings = append(v.Warnings, fmt.Sprintf("%s could not run: %s", name, variant.Failed))
 			}
 			if len(variant.Invalid) > 0 {
-				v.Warnings = append(v.Warnings, fmt.Sprintf("%s is not ranked: %s", name, variant.Invalid[0]))
+				v.Warnings = append(v.Warnings, fmt.Sprintf("not ranked: %s: %s", name, variant.Invalid[0]))
 			}
 		}
 		for _, g := range judged.Groups {
-			if g.NotRanked != "" {
+			if g.NotRanked != "" && !slices.ContainsFunc(judged.Variants, func(v result.MatrixVariant) bool { return len(v.Invalid) > 0 }) { // else it is said
 				v.Warnings = append(v.Warnings, fmt.Sprintf("not ranked: %s: %s", strings.Join(append([]string{judged.Name}, g.Where...), ", "), g.NotRanked))
 			}
 		}

@@ -59,7 +59,6 @@ type MatrixVariant struct {
 	Runs     []string                `json:"runs"`      // directories of its runs, below that of the result, in the order of the blocks
 	Failed   string                  `json:"failed"`    // why a run could not be made; empty: all could
 	Invalid  []string                `json:"invalid"`   // why runs are not valid; such a variant is not ranked
-	Warnings []string                `json:"warnings"`  // of its runs
 	Store    Store                   `json:"store"`     // of its first run
 	CPULimit string                  `json:"cpu_limit"` // how the CPU of the store's server was limited; empty: it was not
 	Figures  map[string]MatrixFigure `json:"figures"`   // by metric; absent: not measured

@@ -1,4 +1,5 @@
-package cli
+// Package progress shows how far a measurement is.
+package progress
 
 import (
 	"fmt"
@@ -15,42 +16,43 @@ import (
 	"sagabench/bench/internal/session"
 )
 
-// lineEvery is the time between lines where nobody watches a terminal.
-const lineEvery = 5 * time.Second
+// LineEvery is the time between lines where nobody watches a terminal.
+const LineEvery = 5 * time.Second
 
-// display shows the state of a measurement: on a terminal in one line that is rewritten,
+// Display shows the state of a measurement: on a terminal in one line that is rewritten,
 // elsewhere in lines.
-type display struct {
-	out      io.Writer
-	terminal bool
+type Display struct {
+	Out      io.Writer
+	Terminal bool
 	shown    bool // the line
 }
 
-func (a *app) newDisplay() display {
-	f, ok := a.stderr.(*os.File)
-	return display{out: a.stderr, terminal: ok && isatty.IsTerminal(f.Fd())}
+// NewDisplay returns a display on out.
+func NewDisplay(out io.Writer) Display {
+	f, ok := out.(*os.File)
+	return Display{Out: out, Terminal: ok && isatty.IsTerminal(f.Fd())}
 }
 
-// showBar rewrites the line of a terminal: a bar between two texts.
-func (d *display) showBar(elapsed, planned time.Duration, before, after string) {
+// ShowBar rewrites the line of a terminal: a bar between two texts.
+func (d *Display) ShowBar(elapsed, planned time.Duration, before, after string) {
 	const width = 20
 	full := int(width * min(elapsed, planned) / max(planned, 1))
 	const noWrap, wrap, clear = "\x1b[?7l", "\x1b[?7h", "\x1b[K" // what is too long for the terminal is cut off
-	fmt.Fprint(d.out, "\r", noWrap, before, " [", strings.Repeat("=", full), strings.Repeat("-", width-full), "] ", after, clear, wrap)
+	fmt.Fprint(d.Out, "\r", noWrap, before, " [", strings.Repeat("=", full), strings.Repeat("-", width-full), "] ", after, clear, wrap)
 	d.shown = true
 }
 
-// endBar removes the line.
-func (d *display) endBar() {
+// EndBar removes the line.
+func (d *Display) EndBar() {
 	if d.shown {
-		fmt.Fprint(d.out, "\r\x1b[K")
+		fmt.Fprint(d.Out, "\r\x1b[K")
 		d.shown = false
 	}
 }
 
-// progress shows the state of a run.
-type progress struct {
-	display
+// Run shows the state of a run.
+type Run struct {
+	Display
 	said time.Duration
 	last load.Progress
 
@@ -59,28 +61,29 @@ type progress struct {
 }
 
 // sampled takes what the app and the store did in the last second.
-func (p *progress) sampled(s result.Sample) {
+func (p *Run) sampled(s result.Sample) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.busy = s
 }
 
-func (a *app) newProgress(cfg *session.Config) *progress {
-	p := &progress{display: a.newDisplay()}
+// Follow shows on out what the session does.
+func Follow(out io.Writer, cfg *session.Config) *Run {
+	p := &Run{Display: NewDisplay(out)}
 	cfg.Status = p.status
 	cfg.Load.Progress = p.show
 	cfg.Watch = p.sampled
 	return p
 }
 
-func (p *progress) status(doing string) {
-	p.endBar()
-	fmt.Fprintln(p.out, doing)
+func (p *Run) status(doing string) {
+	p.EndBar()
+	fmt.Fprintln(p.Out, doing)
 }
 
-func (p *progress) show(now load.Progress) {
+func (p *Run) show(now load.Progress) {
 	if now.WarmingUp != p.last.WarmingUp || now.Elapsed < p.last.Elapsed {
-		p.endBar()
+		p.EndBar()
 		p.said = 0
 	}
 	p.last = now
@@ -91,11 +94,11 @@ func (p *progress) show(now load.Progress) {
 	busy := p.busy
 	p.mu.Unlock()
 	switch {
-	case p.terminal:
-		p.showBar(now.Elapsed, now.Planned, phase(now), state(now, busy))
-	case p.said == 0 || now.Elapsed-p.said >= lineEvery:
+	case p.Terminal:
+		p.ShowBar(now.Elapsed, now.Planned, phase(now), state(now, busy))
+	case p.said == 0 || now.Elapsed-p.said >= LineEvery:
 		p.said = now.Elapsed
-		fmt.Fprintln(p.out, phase(now)+": "+state(now, busy))
+		fmt.Fprintln(p.Out, phase(now)+": "+state(now, busy))
 	}
 }
 

@@ -1,4 +1,4 @@
-package cli
+package progress
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 func TestProgress_SaysHowARunStands(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	p := &progress{display: display{out: &out}}
+	p := &Run{Display: Display{Out: &out}}
 	half, quarter := 0.5, 0.25
 	at := func(s int, warmingUp bool) load.Progress {
 		return load.Progress{
@@ -45,7 +45,7 @@ func TestProgress_SaysHowARunStands(t *testing.T) {
 func TestProgress_RewritesTheLineOfATerminal(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	p := &progress{display: display{out: &out, terminal: true}}
+	p := &Run{Display: Display{Out: &out, Terminal: true}}
 	for _, s := range []time.Duration{3, 6, 13} {
 		p.show(load.Progress{Elapsed: s * time.Second, Planned: 12 * time.Second, PerS: 1234})
 	}

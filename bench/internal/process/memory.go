@@ -1,4 +1,4 @@
-package cli
+package process
 
 import (
 	"os"
@@ -16,7 +16,7 @@ const (
 	maxBallast = 64 << 20
 )
 
-// boundMemory keeps a server within the memory that its cgroup, or else the machine,
+// BoundMemory keeps a server within the memory that its cgroup, or else the machine,
 // allows, unless GOMEMLIMIT says another limit. It returns what undoes the part that
 // costs something.
 //
@@ -25,7 +25,7 @@ const (
 // 1.1 GB. With GOGC 100 and a ballast a heap of 4 MB is collected every 68 MB, and one
 // of 100 MB when it has grown by 164. The ballast is never touched, so it takes
 // addresses and no memory.
-func boundMemory() (release func(), err error) {
+func BoundMemory() (release func(), err error) {
 	limit, err := memlimit.Set(memlimit.WithRatio(memoryShare),
 		memlimit.WithProvider(memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem)))
 	if err != nil {

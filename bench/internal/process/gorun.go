@@ -1,4 +1,5 @@
-package cli
+// Package process is about this process itself: when it ends, and how much memory it uses.
+package process
 
 import (
 	"context"
@@ -8,10 +9,10 @@ import (
 	"time"
 )
 
-// endWithGoRun ends ctx when the go command that runs this program has gone. A
+// EndWithGoRun ends ctx when the go command that runs this program has gone. A
 // SIGTERM to go run ends go alone, and would leave a server running that nobody
 // knows of.
-func endWithGoRun(ctx context.Context) (context.Context, context.CancelFunc) {
+func EndWithGoRun(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	exe, err := os.Executable()
 	if err != nil || !builtByGoRun(exe) {

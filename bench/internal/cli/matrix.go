@@ -1,0 +1,240 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sagabench/bench/comparisons"
+	"sagabench/bench/internal/capacity"
+	"sagabench/bench/internal/matrix"
+	"sagabench/bench/internal/plan"
+	"sagabench/bench/internal/progress"
+	"sagabench/bench/internal/report"
+	"sagabench/bench/internal/result"
+)
+
+// overrideFlags replace values of a variant file that has these keys.
+var overrideFlags = map[string]string{
+	matrix.KeyRate:       "sagas per time, as 2000/s",
+	matrix.KeySLO:        "service level, as p99=20ms",
+	matrix.KeyDurability: "durability class, D0 to D3",
+	matrix.KeyDuration:   "of the measured part of each run",
+}
+
+func (a *app) matrixCommand() *cobra.Command {
+	options := matrix.Options{Override: matrix.Values{}}
+	given := map[string]*string{}
+	cmd := &cobra.Command{
+		Use:   "matrix FILE|NAME",
+		Short: "Run a table of variants, interleaved, and say which is better",
+		Long: `Run a table of variants, interleaved, and say which is better.
+
+A variant file names axes, such as the store and the durability. All combinations of
+their values are run in blocks, each in random order. A variant is called better only
+if its interval parts from that of each other one. docs/matrix.md describes the file.
+
+NAME is one of ` + strings.Join(comparisons.Names(), ", ") + `.
+
+Run the same command with the same --out again to resume a matrix that was interrupted.
+If a variant cannot run, the others go on, and the exit code is 1.`,
+		Example: `  bench matrix stores --rate 2000/s --slo p99=50ms --durability D3 --quick
+  bench matrix versions.yml --out results/versions`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file, err := readVariants(args[0])
+			if err != nil {
+				return err
+			}
+			for key, value := range given {
+				if cmd.Flags().Changed(key) {
+					options.Override[key] = *value
+				}
+			}
+			if cmd.Flags().Changed("repeats") && options.Repeats < 1 {
+				return fmt.Errorf("--repeats: %d, at least 1", options.Repeats)
+			}
+			return a.matrix(cmd.Context(), file, options)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&options.Quick, "quick", false, "the short form of the file: fewer and shorter runs")
+	f.IntVar(&options.Repeats, "repeats", 0, "blocks of each table (default: as the file says)")
+	for key, what := range overrideFlags {
+		given[key] = f.String(key, "", "replaces that of the file: "+what)
+	}
+	f.StringVar(&a.out, "out", "", "result directory, to be resumed if it has runs (default sagabench-results/TIME-matrix)")
+	f.BoolVar(&a.json, "json", false, "print summary.json on stdout instead of the report")
+	return cmd
+}
+
+// readVariants reads a variant file, embedded or not.
+func readVariants(name string) (matrix.File, error) {
+	text, ok := comparisons.Read(name)
+	if !ok {
+		var err error
+		if text, err = os.ReadFile(name); err != nil {
+			return matrix.File{}, fmt.Errorf("variant file: %w; by name there are %s", err, strings.Join(comparisons.Names(), ", "))
+		}
+	}
+	return matrix.Parse(name, text)
+}
+
+func (a *app) matrix(ctx context.Context, file matrix.File, options matrix.Options) error {
+	began := time.Now()
+	if a.out == "" {
+		a.out = filepath.Join(resultsDir, result.RunID(began, string(result.KindMatrix)))
+	}
+	m, incomplete := matrix.Run(ctx, matrix.Config{
+		File: file, Options: options, Dir: a.out,
+		Runners: map[matrix.Measure]matrix.Runner{matrix.MeasureSaga: a.runSagas, matrix.MeasureCapacity: a.runCapacity},
+		Status:  func(text string) { fmt.Fprintln(a.stderr, text) },
+	})
+	runs := m.Runs()
+	if len(runs) == 0 {
+		return errors.Join(incomplete, m.Failure())
+	}
+	judged, v := matrix.Judge(m, incomplete)
+	var of []result.Envelope
+	for _, r := range runs {
+		of = append(of, r.Envelope)
+	}
+	s := result.MatrixSummary{Envelope: derived(ctx, result.KindMatrix, began, of, v), Matrix: judged}
+	s.Run.Command = a.command()
+	for _, t := range judged.Tables {
+		if err := result.WriteFile(a.out, t.Name+".csv", func(w io.Writer) error { return report.MatrixCSV(w, t) }); err != nil {
+			return err
+		}
+	}
+	if err := a.writeAndShow(s, v, report.Matrix(s), a.out); err != nil {
+		return err
+	}
+	if m.Failure() != nil {
+		return ended(exitError)
+	}
+	return nil
+}
+
+// jobFlags are the flags of bench run that keys of a variant are.
+var jobFlags = map[string]string{
+	matrix.KeyDurability: durabilityFlag,
+	matrix.KeyInFlight:   "in-flight",
+	matrix.KeyRate:       "rate",
+	matrix.KeyDuration:   "duration",
+	matrix.KeyWarmup:     "warmup",
+	matrix.KeySteps:      "steps",
+	matrix.KeyBranches:   "branches",
+	matrix.KeyPayload:    "payload",
+	matrix.KeyFail:       "fail",
+	matrix.KeyFill:       "fill",
+}
+
+// jobVariant returns what runs a job, without the flags of these keys.
+func (a *app) jobVariant(job matrix.Job, without ...string) (*variant, error) {
+	values := job.Variant.Values
+	store := values.Text(matrix.KeyStore)
+	if store == "" {
+		return nil, errors.New("store: which one?")
+	}
+	words := []string{store}
+	target, err := a.target(store)
+	if err != nil {
+		return nil, err
+	}
+	started := !target.Embedded() && !strings.Contains(store, ":")
+	if started {
+		words = append(words, "--start")
+	}
+	for key, flag := range jobFlags {
+		if value := values.Text(key); value != "" && !slices.Contains(without, key) {
+			words = append(words, "--"+flag+"="+value)
+		}
+	}
+	for name, value := range values.Settings() {
+		words = append(words, "--"+setFlag+"="+name+"="+value)
+	}
+	if values.Text(matrix.KeyRate) != "" {
+		words = append(words, "--arrival=poisson")
+	}
+	slices.Sort(words[1:]) // the same command each time
+	var common []string
+	if a.configFile != "" {
+		common = []string{"--config=" + a.configFile}
+	}
+	v, err := a.newVariant(words, common)
+	if err != nil {
+		return nil, err
+	}
+	v.run.start.binary, v.run.start.cpus = values.Text(matrix.KeyBinary), values.Float(matrix.KeyCPUs, 0)
+	if !started && (v.run.start.binary != "" || v.run.start.cpus > 0) {
+		return nil, fmt.Errorf("binary and cpus are for a server that is started: %s has none", target.Driver)
+	}
+	v.app.options.Load.Seed = job.Seed
+	if !progress.NewDisplay(a.stderr).Terminal {
+		v.app.stderr = io.Discard // the lines of each run would hide those of the matrix
+	}
+	return v, nil
+}
+
+// runSagas makes a run as bench run does.
+func (a *app) runSagas(ctx context.Context, job matrix.Job) (result.MatrixRun, error) {
+	v, err := a.jobVariant(job)
+	if err != nil {
+		return result.MatrixRun{}, err
+	}
+	var slo *result.SLO
+	if text := job.Variant.Values.Text(matrix.KeySLO); text != "" {
+		asked, err := result.ParseSLO(text)
+		if err != nil {
+			return result.MatrixRun{}, err
+		}
+		slo = &asked
+	}
+	s, err := v.measure(ctx, job.Dir)
+	return result.MatrixRun{Envelope: s.Envelope, CPULimit: v.cpuLimit, Metrics: matrix.OfSaga(s, slo)}, err
+}
+
+// runCapacity makes a search as bench capacity does, and plans for the asked rate.
+func (a *app) runCapacity(ctx context.Context, job matrix.Job) (result.MatrixRun, error) {
+	values := job.Variant.Values
+	v, err := a.jobVariant(job, matrix.KeyRate, matrix.KeyDuration, matrix.KeyWarmup)
+	if err != nil {
+		return result.MatrixRun{}, err
+	}
+	cfg := capacity.Default().WithHold(values.Duration(matrix.KeyHold, capacity.Default().Hold))
+	if text := values.Text(matrix.KeySLO); text != "" {
+		if cfg.SLO, err = result.ParseSLO(text); err != nil {
+			return result.MatrixRun{}, err
+		}
+	}
+	v.app.out = job.Dir
+	own, err := v.app.setUp(ctx, v.run)
+	if err != nil {
+		return result.MatrixRun{}, err
+	}
+	defer own.stop()
+	own.cfg.Load.Warmup = values.Duration(matrix.KeyWarmup, capacityWarmup)
+	s, err := v.app.findCapacity(ctx, own, cfg)
+	if err != nil {
+		return result.MatrixRun{}, err
+	}
+	found := result.Result{Dir: job.Dir, Capacity: &s}
+	if err := errors.Join(result.WriteSummary(job.Dir, s), report.WritePages(job.Dir, report.Document(found))); err != nil {
+		return result.MatrixRun{}, err
+	}
+	run := result.MatrixRun{Envelope: s.Envelope, CPULimit: own.cpuLimit, Metrics: matrix.OfCapacity(s)}
+	if perS := values.Rate(matrix.KeyRate); perS > 0 {
+		if p, _, err := plan.Make(plan.Demand{RatePerS: perS, Peak: 1, SLO: cfg.SLO}, []result.Result{found}); err == nil { // else the machines are unknown
+			matrix.AddMachines(run.Metrics, p.Lines)
+		}
+	}
+	return run, nil
+}

@@ -1,0 +1,385 @@
+package matrix_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/bench/internal/matrix"
+	"sagabench/bench/internal/result"
+)
+
+// fake makes runs without a store. It is our own interface, not a store's.
+type fake struct {
+	mu    sync.Mutex
+	made  []string // variants in the order of the runs
+	clock time.Time
+
+	metrics func(job matrix.Job) map[string]float64
+	change  func(job matrix.Job, run *result.MatrixRun) error // may be nil
+	after   func(made int)                                    // may be nil
+}
+
+func (f *fake) run(ctx context.Context, job matrix.Job) (result.MatrixRun, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return result.MatrixRun{}, err
+	}
+	f.clock = f.clock.Add(10 * time.Second)
+	var run result.MatrixRun
+	run.Run.Started, run.Run.Store = time.Unix(1e9, 0).Add(f.clock.Sub(time.Time{})), result.Store{Driver: "redis", Durability: "D3", Settings: map[string]string{}}
+	run.Validity.Valid = true
+	if f.metrics != nil {
+		run.Metrics = f.metrics(job)
+	}
+	if f.change != nil {
+		if err := f.change(job, &run); err != nil {
+			return run, err
+		}
+	}
+	f.made = append(f.made, fmt.Sprintf("%d %s", job.Block, job.Variant.Name()))
+	if f.after != nil {
+		f.after(len(f.made))
+	}
+	return run, nil
+}
+
+func config(t *testing.T, f *fake, values string, repeats int) matrix.Config {
+	t.Helper()
+	file, err := matrix.Parse("test.yml", fmt.Appendf(nil, `title: Test
+tables:
+  - name: sagas
+    title: Sagas
+    measure: saga
+    repeats: %d
+    set: {rate: 100/s, duration: 1s}
+    axes:
+      - {name: variant, values: [%s]}
+    compare: variant
+    quick: {repeats: 1}
+`, repeats, values))
+	require.NoError(t, err)
+	return matrix.Config{File: file, Dir: filepath.Join(t.TempDir(), "out"), Runners: map[matrix.Measure]matrix.Runner{matrix.MeasureSaga: f.run}}
+}
+
+const abc = "{name: a}, {name: b}, {name: c}"
+
+func TestRun_MakesBlocksOfAllVariantsInRandomOrder(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	cfg := config(t, f, abc, 20)
+	cfg.Options.Seed = 7
+	m, err := matrix.Run(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Len(t, m.Runs(), 60)
+	orders := map[string]int{}
+	for block := range 20 {
+		made := f.made[3*block : 3*block+3]
+		orders[strings.ReplaceAll(strings.Join(made, ""), fmt.Sprint(block+1), "")]++
+		sorted := slices.Sorted(slices.Values(made))
+		require.Equal(t, []string{fmt.Sprintf("%d a", block+1), fmt.Sprintf("%d b", block+1), fmt.Sprintf("%d c", block+1)}, sorted)
+	}
+	require.Greater(t, len(orders), 3, "of six orders")
+
+	again := &fake{}
+	cfg.Dir, cfg.Runners[matrix.MeasureSaga] = filepath.Join(t.TempDir(), "out"), again.run
+	_, err = matrix.Run(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Equal(t, f.made, again.made, "the order follows from the seed")
+}
+
+func TestRun_ResumesAndEndsWithTheSameRuns(t *testing.T) {
+	t.Parallel()
+	value := func(job matrix.Job) map[string]float64 {
+		return map[string]float64{"p99_ms": float64(100*job.Block) + float64(job.Variant.Name()[0])}
+	}
+	f := &fake{metrics: value}
+	cfg := config(t, f, abc, 4)
+	cfg.Options.Seed = 3
+	whole, err := matrix.Run(t.Context(), cfg)
+	require.NoError(t, err)
+
+	ctx, interrupt := context.WithCancel(t.Context())
+	first := &fake{metrics: value, after: func(made int) {
+		if made == 5 {
+			interrupt()
+		}
+	}}
+	cfg.Dir, cfg.Runners[matrix.MeasureSaga] = filepath.Join(t.TempDir(), "out"), first.run
+	part, err := matrix.Run(ctx, cfg)
+	require.ErrorContains(t, err, "interrupted after 4 of 12 runs")
+	require.Len(t, part.Runs(), 4, "what was measured when the signal came does not count")
+	judged, v := matrix.Judge(part, err)
+	require.False(t, v.Valid)
+	require.Contains(t, v.Because[0], "it is incomplete: interrupted after 4 of 12 runs")
+	require.Len(t, judged.Tables[0].Variants, 3)
+	left := filepath.Join(cfg.Dir, "runs", "sagas", "04-001-a")
+	require.NoError(t, os.MkdirAll(left, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(left, "results.bin"), nil, 0o600), "of a program that was killed")
+
+	second := &fake{metrics: value}
+	cfg.Runners[matrix.MeasureSaga] = second.run
+	cfg.Options.Seed = 0 // that of the directory counts
+	resumed, err := matrix.Run(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Equal(t, f.made, append(first.made[:4:4], second.made...))
+	require.NoFileExists(t, filepath.Join(left, "results.bin"))
+	a, _ := matrix.Judge(whole, nil)
+	b, _ := matrix.Judge(resumed, nil)
+	require.Equal(t, a.Tables[0].Variants, b.Tables[0].Variants)
+
+	third := &fake{}
+	cfg.Runners[matrix.MeasureSaga] = third.run
+	_, err = matrix.Run(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Empty(t, third.made, "nothing is run twice")
+}
+
+func TestRun_RefusesTheDirectoryOfAnother(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	cfg := config(t, f, abc, 1)
+	_, err := matrix.Run(t.Context(), cfg)
+	require.NoError(t, err)
+	for what, change := range map[string]func(*matrix.Config){
+		"variant file": func(c *matrix.Config) { c.File.Hash = "other" },
+		"--quick":      func(c *matrix.Config) { c.Options.Quick = true },
+		"--repeats":    func(c *matrix.Config) { c.Options.Repeats = 2 },
+		"overrides":    func(c *matrix.Config) { c.Options.Override = matrix.Values{"rate": "7/s"} },
+	} {
+		other := cfg
+		change(&other)
+		_, err := matrix.Run(t.Context(), other)
+		require.ErrorContains(t, err, "has runs of another matrix ("+what, what)
+	}
+	require.NoError(t, os.Remove(filepath.Join(cfg.Dir, "matrix.json")))
+	_, err = matrix.Run(t.Context(), cfg)
+	require.ErrorContains(t, err, "is not empty")
+	require.Len(t, f.made, 3)
+}
+
+func TestRun_OverridesValuesOfTablesThatHaveTheKey(t *testing.T) {
+	t.Parallel()
+	var seen []string
+	f := &fake{metrics: func(job matrix.Job) map[string]float64 {
+		seen = append(seen, job.Variant.Values.Text("rate"))
+		return nil
+	}}
+	cfg := config(t, f, "{name: a}, {name: b, set: {rate: 5/s}}", 3)
+	cfg.Options = matrix.Options{Quick: true, Override: matrix.Values{"rate": "9/s"}}
+	_, err := matrix.Run(t.Context(), cfg)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"9/s", "5/s"}, seen, "the file's own variants stay, and quick has one block")
+
+	for _, bad := range []struct {
+		values matrix.Values
+		want   string
+	}{
+		{matrix.Values{"rate": "fast"}, `"fast": want requests per time`},
+		{matrix.Values{"hold": "20s"}, "no table of this file has a hold"},
+	} {
+		cfg.Dir, cfg.Options.Override = filepath.Join(t.TempDir(), "out"), bad.values
+		_, err := matrix.Run(t.Context(), cfg)
+		require.ErrorContains(t, err, bad.want)
+		require.NoDirExists(t, cfg.Dir)
+	}
+}
+
+func TestRun_GoesOnWithoutAVariantThatFails(t *testing.T) {
+	t.Parallel()
+	tries := 0
+	f := &fake{change: func(job matrix.Job, _ *result.MatrixRun) error {
+		if job.Variant.Name() == "b" {
+			tries++
+			return errors.New("redis-5.0 is not installed")
+		}
+		return nil
+	}}
+	cfg := config(t, f, abc, 4)
+	m, err := matrix.Run(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Len(t, m.Runs(), 8)
+	require.Equal(t, 2, tries, "a variant that never runs does not take the time of all blocks")
+	require.ErrorContains(t, m.Failure(), "sagas, b could not run: redis-5.0 is not installed")
+	judged, v := matrix.Judge(m, nil)
+	require.True(t, v.Valid)
+	require.Contains(t, v.Warnings[0], "sagas, b could not run: redis-5.0 is not installed")
+	require.Equal(t, "redis-5.0 is not installed", judged.Tables[0].Variants[1].Failed)
+	require.Empty(t, judged.Tables[0].Variants[1].Runs)
+}
+
+// noisy returns metrics that vary by so much from run to run, times a factor of the variant.
+func noisy(rng *rand.Rand, factor map[string]float64) func(matrix.Job) map[string]float64 {
+	return func(job matrix.Job) map[string]float64 {
+		metrics := map[string]float64{}
+		for key, noise := range map[string]float64{
+			"achieved_per_s": 0.1, "p99_ms": 0.3, "cpu_us": 0.03, "store_cpu_us": 0.03, "store_bytes_written": 0.02, "store_rss_bytes": 0.05,
+		} {
+			x := 100 * math.Exp(noise*rng.NormFloat64())
+			if f, ok := factor[job.Variant.Name()]; ok && key == "cpu_us" {
+				x *= f
+			}
+			metrics[key] = x
+		}
+		return metrics
+	}
+}
+
+func verdictOf(t *testing.T, m result.Matrix, metric string) result.MatrixVerdict {
+	t.Helper()
+	for _, v := range m.Tables[0].Groups[0].Verdicts {
+		if v.Metric == metric {
+			return v
+		}
+	}
+	t.Fatal("no verdict on " + metric)
+	return result.MatrixVerdict{}
+}
+
+func TestJudge_NamesAWinnerWhereIntervalsPart(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		repeats int
+		factor  map[string]float64
+		best    []string
+		text    string
+	}{
+		{5, map[string]float64{"a": 2, "c": 3}, []string{"b"}, "b"},
+		{5, map[string]float64{"c": 3}, []string{"a", "b"}, "one of a, b"},
+		{5, nil, nil, matrix.NoDifference},
+		{3, map[string]float64{"a": 4, "c": 5}, []string{"b"}, "b (3 runs each)"},
+		{2, map[string]float64{"a": 4, "c": 5}, nil, "too few runs"},
+	} {
+		f := &fake{metrics: noisy(rand.New(rand.NewPCG(1, 2)), tt.factor)}
+		m, err := matrix.Run(t.Context(), config(t, f, abc, tt.repeats))
+		require.NoError(t, err)
+		judged, v := matrix.Judge(m, nil)
+		require.True(t, v.Valid)
+		got := verdictOf(t, judged, "cpu_us")
+		require.Equal(t, tt.text, got.Text)
+		require.Equal(t, tt.best, got.Best)
+		require.Len(t, got.Pairs, 3)
+		require.InDelta(t, 1-0.05/18, got.Pairs[0].Confidence, 1e-9, "six metrics of three pairs share 5%")
+	}
+}
+
+func TestJudge_RanksNobodyWithoutTheSameDurabilityAndValidRuns(t *testing.T) {
+	t.Parallel()
+	for want, change := range map[string]func(matrix.Job, *result.MatrixRun){
+		"mismatched durability: a is D3; b is D2; c is D3": func(job matrix.Job, r *result.MatrixRun) {
+			if job.Variant.Name() == "b" {
+				r.Run.Store.Durability = "D2"
+			}
+		},
+		"mismatched durability: a is unknown; b is unknown; c is unknown": func(_ matrix.Job, r *result.MatrixRun) { r.Run.Store.Durability = "" },
+		"c: run 2 is not valid: the load generator was late": func(job matrix.Job, r *result.MatrixRun) {
+			if job.Variant.Name() == "c" && job.Block == 2 {
+				r.Validity = result.Validity{Because: []string{"the load generator was late"}}
+			}
+		},
+		"a: run 4 has durability D1, the first D3": func(job matrix.Job, r *result.MatrixRun) {
+			if job.Variant.Name() == "a" && job.Block == 4 {
+				r.Run.Store.Durability = "D1"
+			}
+		},
+	} {
+		f := &fake{
+			metrics: noisy(rand.New(rand.NewPCG(1, 2)), map[string]float64{"a": 2, "c": 3}),
+			change:  func(job matrix.Job, r *result.MatrixRun) error { change(job, r); return nil },
+		}
+		m, err := matrix.Run(t.Context(), config(t, f, abc, 5))
+		require.NoError(t, err)
+		judged, v := matrix.Judge(m, nil)
+		require.True(t, v.Valid)
+		require.Equal(t, want, judged.Tables[0].Groups[0].NotRanked)
+		require.Regexp(t, "^not ranked: sagas[,:] "+want, v.Warnings[0])
+		got := verdictOf(t, judged, "cpu_us")
+		require.Empty(t, got.Best)
+		require.Equal(t, "not ranked", got.Text)
+	}
+}
+
+func TestJudge_IsNotValidIfSagasWereLost(t *testing.T) {
+	t.Parallel()
+	lost := int64(2)
+	f := &fake{change: func(job matrix.Job, r *result.MatrixRun) error {
+		if job.Variant.Name() == "b" {
+			r.Check.Lost = &lost
+		}
+		return nil
+	}}
+	m, err := matrix.Run(t.Context(), config(t, f, abc, 1))
+	require.NoError(t, err)
+	_, v := matrix.Judge(m, nil)
+	require.False(t, v.Valid)
+	require.Equal(t, []string{"the audit of b found 2 sagas lost"}, v.Because)
+}
+
+// A variant under several names is called better than itself in at most one table of
+// twenty, whatever else the machine does.
+func TestJudge_NamesNoWinnerAmongTheSame(t *testing.T) {
+	t.Parallel()
+	const tables = 100
+	for name, machine := range map[string]func(rng *rand.Rand) func() float64{
+		"quiet": func(*rand.Rand) func() float64 { return func() float64 { return 1 } },
+		"drift": func(*rand.Rand) func() float64 {
+			x := 1.0
+			return func() float64 { x *= 1.02; return x }
+		},
+		"phases": func(rng *rand.Rand) func() float64 {
+			x := 0.0
+			return func() float64 { x = 0.8*x + 0.05*rng.NormFloat64(); return math.Exp(x) }
+		},
+		"stalls": func(rng *rand.Rand) func() float64 {
+			return func() float64 {
+				if rng.IntN(10) == 0 {
+					return 1.5
+				}
+				return 1
+			}
+		},
+	} {
+		for _, repeats := range []int{3, 5} {
+			t.Run(fmt.Sprintf("%s %d", name, repeats), func(t *testing.T) {
+				t.Parallel()
+				rng := rand.New(rand.NewPCG(11, uint64(repeats)))
+				wrong := 0
+				for table := range tables {
+					of, speed := noisy(rng, nil), machine(rng)
+					f := &fake{metrics: func(job matrix.Job) map[string]float64 {
+						metrics, s := of(job), speed()
+						for key := range metrics {
+							metrics[key] *= s
+						}
+						return metrics
+					}}
+					if judged := simulated(t, f, repeats, uint64(table+1)); slices.ContainsFunc(judged.Tables[0].Groups[0].Verdicts, func(v result.MatrixVerdict) bool { return len(v.Best) > 0 }) {
+						wrong++
+					}
+				}
+				// Three standard errors of the simulation itself.
+				require.LessOrEqual(t, float64(wrong)/tables, 0.05+3*math.Sqrt(0.05*0.95/tables))
+			})
+		}
+	}
+}
+
+// simulated judges a table without files.
+func simulated(t *testing.T, f *fake, repeats int, seed uint64) result.Matrix {
+	t.Helper()
+	m := matrix.Simulate(t, config(t, f, abc, repeats), seed)
+	judged, _ := matrix.Judge(m, nil)
+	return judged
+}

@@ -1,0 +1,384 @@
+package report
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sagabench/bench/internal/compare"
+	"sagabench/bench/internal/matrix"
+	"sagabench/bench/internal/result"
+	"sagabench/internal/document"
+	"sagabench/internal/format"
+	"sagabench/store"
+)
+
+// Matrix lays out tables of variants.
+func Matrix(s result.MatrixSummary) document.Document {
+	m := s.Matrix
+	d := document.Document{
+		Title:    m.Title,
+		Verdict:  s.Validity.Verdict(),
+		Headline: m.Title + ": " + matrixHeadline(m),
+		Lead:     matrixLead(m),
+		Command:  s.Run.Command,
+	}
+	var notes []document.Part
+	for _, t := range m.Tables {
+		d.Parts = append(d.Parts, matrixTable{t}.parts()...)
+		notes = append(notes, present(
+			detail(tablePart(t.Title+": each figure", matrixTable{t}.figures())),
+			detail(tablePart(t.Title+": ratios", matrixTable{t}.ratios())),
+			detail(tablePart(t.Title+": variants", matrixTable{t}.variants())))...)
+	}
+	d.Parts = append(d.Parts, present(because(s.Validity), failed(m), warnings(s.Validity))...)
+	d.Parts = append(d.Parts, notes...)
+	d.Parts = append(d.Parts, present(
+		detail(factsPart("Environment", environmentFacts(s.Run, s.Environment))),
+		detail(factsPart("Run", matrixFacts(s))))...)
+	return d
+}
+
+func matrixFacts(s result.MatrixSummary) (f facts) {
+	f = runFacts(s.Run, "")
+	f.add("variant file", s.Matrix.File+", SHA-256 "+s.Matrix.Hash)
+	f.add("order", "drawn from seed "+strconv.FormatUint(s.Matrix.Seed, 10))
+	return f
+}
+
+// matrixHeadline names the winner by each metric. If a table has several groups, it counts
+// them instead.
+func matrixHeadline(m result.Matrix) string {
+	var won, same, not, counted []string
+	for _, t := range m.Tables {
+		if len(t.Groups) != 1 {
+			if text := countWins(t); text != "" {
+				counted = append(counted, text)
+			}
+			continue
+		}
+		for _, v := range t.Groups[0].Verdicts {
+			metric := matrixTable{t}.metric(v.Metric)
+			switch {
+			case metric.Detail:
+			case len(v.Best) > 0:
+				won = append(won, metric.Label+": "+strings.Join(v.Best, " or "))
+			case v.Text == matrix.NoDifference:
+				same = append(same, metric.Label)
+			default:
+				not = append(not, metric.Label)
+			}
+		}
+	}
+	if len(won) > 0 {
+		won[0] = "best " + won[0]
+	}
+	if len(same) > 0 {
+		won = append(won, "no difference seen in "+strings.Join(same, ", "))
+	}
+	if len(not) > 0 {
+		won = append(won, "not ranked by "+strings.Join(not, ", "))
+	}
+	if all := append(won, counted...); len(all) > 0 {
+		return strings.Join(all, "; ")
+	}
+	return "nothing is ranked"
+}
+
+// countWins counts the rows in which a value is best.
+func countWins(t result.MatrixTable) string {
+	wins, order, rows := map[string]int{}, []string{}, 0
+	for _, g := range t.Groups {
+		for _, v := range g.Verdicts {
+			rows++
+			if len(v.Best) == 1 {
+				if wins[v.Best[0]]++; wins[v.Best[0]] == 1 {
+					order = append(order, v.Best[0])
+				}
+			}
+		}
+	}
+	if rows == 0 {
+		return ""
+	}
+	if len(order) == 0 {
+		return fmt.Sprintf("%s: no difference seen in %s", t.Name, format.Plural(rows, "row"))
+	}
+	slices.SortStableFunc(order, func(a, b string) int { return wins[b] - wins[a] })
+	var texts []string
+	for _, name := range order {
+		texts = append(texts, fmt.Sprintf("%s best in %d", name, wins[name]))
+	}
+	return fmt.Sprintf("%s: %s of %s", t.Name, strings.Join(texts, ", "), format.Plural(rows, "row"))
+}
+
+// matrixLead says how the runs were made, and at which durability.
+func matrixLead(m result.Matrix) (lines []string) {
+	fewest, runs := 0, 0
+	var classes []string
+	for _, t := range m.Tables {
+		for _, v := range t.Variants {
+			runs += len(v.Runs)
+			if len(v.Runs) > 0 && !slices.Contains(classes, v.Store.Durability) {
+				classes = append(classes, v.Store.Durability)
+			}
+		}
+		if fewest == 0 || t.Repeats < fewest {
+			fewest = t.Repeats
+		}
+	}
+	lines = append(lines, fmt.Sprintf("%s in blocks, each in random order. The best is named only where intervals part: equal variants show one in fewer than 1 of 20 tables.",
+		format.Plural(runs, "run")))
+	if fewest < compare.MinPairs {
+		lines = append(lines, fmt.Sprintf("Some tables have only %s of each: only large differences are seen.", format.Plural(fewest, "run")))
+	}
+	if len(classes) == 1 {
+		if d, ok := store.ParseDurability(classes[0]); ok {
+			lines = append(lines, fmt.Sprintf("All at durability %s: %s.", d, store.Settings{Durability: d}.Meaning()))
+		}
+	}
+	return lines
+}
+
+func failed(m result.Matrix) *document.Part {
+	var list []string
+	for _, t := range m.Tables {
+		for _, v := range t.Variants {
+			if v.Failed != "" {
+				list = append(list, fmt.Sprintf("%s, %s: %s", t.Name, strings.Join(v.Names, ", "), v.Failed))
+			}
+		}
+	}
+	return listPart("Could not run", list)
+}
+
+// matrixTable renders the parts of a table.
+type matrixTable struct{ result.MatrixTable }
+
+func (t matrixTable) metric(key string) result.MatrixMetric {
+	i := slices.IndexFunc(t.Metrics, func(m result.MatrixMetric) bool { return m.Key == key })
+	return t.Metrics[i]
+}
+
+// parts returns one table with a row for each metric. If there are several groups, it
+// returns a table for each metric, with a row for each group.
+func (t matrixTable) parts() (parts []document.Part) {
+	title := t.Title
+	if set := t.conditions(); set != "" {
+		title += " (" + set + ")"
+	}
+	along := slices.IndexFunc(t.Axes, func(a result.MatrixAxis) bool { return a.Name == t.Compare })
+	switch {
+	case len(t.Metrics) == 0:
+		return []document.Part{{Title: title, Text: []string{"No valid run: see the warnings."}}}
+	case along < 0:
+		return present(tablePart(title, t.byVariant()))
+	}
+	columns := append(slices.Clone(t.Axes[along].Values), "best")
+	if len(t.Groups) == 1 {
+		table := &document.Table{Columns: columns}
+		for _, m := range t.Metrics {
+			if !m.Detail {
+				table.Rows = append(table.Rows, t.row(heading(m), t.Groups[0], along, m))
+			}
+		}
+		return present(tablePart(title, table))
+	}
+	for i, m := range t.Metrics {
+		table := &document.Table{Columns: columns}
+		for _, g := range t.Groups {
+			table.Rows = append(table.Rows, t.row(strings.Join(g.Where, ", "), g, along, m))
+		}
+		part := tablePart(title+": "+heading(m), table)
+		if i > 0 {
+			detail(part)
+		}
+		parts = append(parts, present(part)...)
+	}
+	return parts
+}
+
+// conditions lists what all variants have in common.
+func (t matrixTable) conditions() string {
+	var list []string
+	for _, key := range []string{"rate", "slo", "hold", "in_flight", "duration", "durability"} {
+		if value := t.Set[key]; value != "" {
+			list = append(list, strings.ReplaceAll(key, "_", " ")+" "+value)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+func heading(m result.MatrixMetric) string {
+	switch m.Unit {
+	case "", "yes", "bytes", "share":
+		return m.Label
+	}
+	return m.Label + ", " + m.Unit
+}
+
+// row has the figures of a group by one metric, and its verdict.
+func (t matrixTable) row(name string, g result.MatrixGroup, along int, m result.MatrixMetric) document.Row {
+	r := document.Row{Name: name}
+	for _, value := range t.Axes[along].Values {
+		r.Cells = append(r.Cells, t.cell(slices.Insert(slices.Clone(g.Where), along, value), m))
+	}
+	verdict := ""
+	for _, v := range g.Verdicts {
+		if v.Metric == m.Key {
+			verdict = v.Text
+		}
+	}
+	r.Cells = append(r.Cells, verdict)
+	return r
+}
+
+// cell writes the median of a variant.
+func (t matrixTable) cell(names []string, m result.MatrixMetric) string {
+	i := slices.IndexFunc(t.Variants, func(v result.MatrixVariant) bool { return slices.Equal(v.Names, names) })
+	f, ok := t.Variants[i].Figures[m.Key]
+	switch {
+	case !ok && t.Variants[i].Failed != "" && len(t.Variants[i].Runs) == 0:
+		return "failed"
+	case !ok:
+		return format.Unknown
+	case m.Unit == "yes":
+		return inRuns(f.Runs)
+	}
+	return figure(f.Median, m.Unit)
+}
+
+// inRuns says in how many runs a figure is yes.
+func inRuns(runs []float64) string {
+	yes := 0
+	for _, x := range runs {
+		yes += int(x)
+	}
+	switch yes {
+	case len(runs):
+		return "yes"
+	case 0:
+		return "no"
+	}
+	return fmt.Sprintf("%d of %d", yes, len(runs))
+}
+
+func figure(x float64, unit string) string {
+	switch unit {
+	case "bytes":
+		return format.Bytes(int64(x))
+	case "share":
+		return format.Percent(x)
+	case "":
+		return format.Short(result.Round(x))
+	}
+	return format.Number(x)
+}
+
+// byVariant has a row for each variant and a column for each metric.
+func (t matrixTable) byVariant() *document.Table {
+	table := &document.Table{}
+	for _, m := range t.Metrics {
+		if !m.Detail {
+			table.Columns = append(table.Columns, heading(m))
+		}
+	}
+	for _, v := range t.Variants {
+		r := document.Row{Name: strings.Join(v.Names, ", ")}
+		for _, m := range t.Metrics {
+			if !m.Detail {
+				r.Cells = append(r.Cells, t.cell(v.Names, m))
+			}
+		}
+		table.Rows = append(table.Rows, r)
+	}
+	return table
+}
+
+// figures has each metric of each variant with its lowest and highest run.
+func (t matrixTable) figures() *document.Table {
+	table := &document.Table{Columns: []string{"metric", "median", "lowest", "highest", "runs"}}
+	for _, v := range t.Variants {
+		for _, m := range t.Metrics {
+			if f, ok := v.Figures[m.Key]; ok {
+				table.Rows = append(table.Rows, document.Row{Name: strings.Join(v.Names, ", "), Cells: []string{
+					heading(m), figure(f.Median, m.Unit), figure(f.Low, m.Unit), figure(f.High, m.Unit), format.Count(len(f.Runs)),
+				}})
+			}
+		}
+	}
+	return table
+}
+
+// ratios has the intervals that the verdicts are from.
+func (t matrixTable) ratios() *document.Table {
+	table := &document.Table{Columns: []string{"metric", "ratio", "from", "to"}}
+	for _, g := range t.Groups {
+		for _, v := range g.Verdicts {
+			for _, p := range v.Pairs {
+				table.Rows = append(table.Rows, document.Row{
+					Name: strings.Join(append(slices.Clone(g.Where), p.B+" / "+p.A), ", "),
+					Cells: []string{
+						t.metric(v.Metric).Label, format.Ratio(p.Ratio), format.Optional(p.Low, format.Ratio), format.Optional(p.High, format.Ratio),
+					},
+				})
+			}
+		}
+	}
+	return table
+}
+
+// variants has what each variant is.
+func (t matrixTable) variants() *document.Table {
+	table := &document.Table{Columns: []string{"store", "durability", "CPU limit", "runs", "not valid"}}
+	for _, v := range t.Variants {
+		limit := v.CPULimit
+		if limit == "" {
+			limit = format.Unknown
+		}
+		class := v.Store.Durability
+		if class == "" {
+			class = format.Unknown
+		}
+		table.Rows = append(table.Rows, document.Row{Name: strings.Join(v.Names, ", "), Cells: []string{
+			strings.TrimSpace(v.Store.Driver + " " + v.Store.Version), class, limit, format.Count(len(v.Runs)), strings.Join(v.Invalid, "; "),
+		}})
+	}
+	return table
+}
+
+// MatrixCSV writes a table with a row for each variant, and the median, the lowest and the
+// highest run of each metric.
+func MatrixCSV(w io.Writer, t result.MatrixTable) error {
+	var head []string
+	for _, a := range t.Axes {
+		head = append(head, a.Name)
+	}
+	head = append(head, "store_version", "durability", "cpu_limit", "runs", "failed")
+	for _, m := range t.Metrics {
+		head = append(head, m.Key, m.Key+"_low", m.Key+"_high")
+	}
+	rows := [][]string{head}
+	for _, v := range t.Variants {
+		row := append(slices.Clone(v.Names), strings.TrimSpace(v.Store.Driver+" "+v.Store.Version), v.Store.Durability, v.CPULimit, strconv.Itoa(len(v.Runs)), v.Failed)
+		for _, m := range t.Metrics {
+			f, ok := v.Figures[m.Key]
+			for _, x := range []float64{f.Median, f.Low, f.High} {
+				cell := ""
+				if ok {
+					cell = strconv.FormatFloat(x, 'f', -1, 64)
+				}
+				row = append(row, cell)
+			}
+		}
+		rows = append(rows, row)
+	}
+	out := csv.NewWriter(w)
+	if err := out.WriteAll(rows); err != nil {
+		return fmt.Errorf("write a table: %w", err)
+	}
+	return nil
+}
