@@ -2,6 +2,7 @@ package load
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -92,6 +93,7 @@ func Acknowledged(dir string, do func(Acknowledgement) error) error {
 
 func readAckFile(r io.Reader, do func(Acknowledgement) error) error {
 	lines := bufio.NewScanner(r)
+	lines.Split(wholeLines)
 	for n := 1; lines.Scan(); n++ {
 		ack, err := parseAck(lines.Text())
 		if err != nil {
@@ -118,6 +120,15 @@ func parseAck(line string) (ack Acknowledgement, err error) {
 	}
 	ack = Acknowledgement{gid, store.Status(outcome[0]), time.UnixMicro(at), time.UnixMicro(then)}
 	return ack, errors.Join(err, err2, store.CheckGID(gid))
+}
+
+// wholeLines leaves out a last line without its end: on a full disk, or after a crash, a part
+// of a gid would be another one.
+func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
+	if atEOF && bytes.IndexByte(data, '\n') < 0 {
+		return len(data), nil, nil
+	}
+	return bufio.ScanLines(data, atEOF)
 }
 
 // output is a buffered file.

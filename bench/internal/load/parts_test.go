@@ -69,3 +69,14 @@ func TestReadAckFile_RefusesATornLine(t *testing.T) {
 		require.ErrorContains(t, err, "line 2", text)
 	}
 }
+
+// A full disk cut it off: a part of a gid is not a saga that was lost.
+func TestReadAckFile_LeavesOutALineWithoutItsEnd(t *testing.T) {
+	t.Parallel()
+	for _, rest := range []string{"", "S", "S 1 2", "S 1 2 b"} {
+		var gids []string
+		err := readAckFile(strings.NewReader("S 1 2 a\n"+rest), func(a Acknowledgement) error { gids = append(gids, a.GID); return nil })
+		require.NoError(t, err, rest)
+		require.Equal(t, []string{"a"}, gids, rest)
+	}
+}

@@ -37,6 +37,22 @@ func MakeDir(dir string) error {
 	return CheckDir(dir)
 }
 
+// ClaimDir makes the directory of a result that takes a while. It returns an error if the
+// directory is not empty, or another run has claimed it. The claim is the file that becomes
+// summary.json.
+func ClaimDir(dir string) error {
+	if err := MakeDir(dir); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, FileSummary+unfinished), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return CheckDir(dir)
+	} else if err != nil {
+		return fmt.Errorf("the result directory: %w", err)
+	}
+	return f.Close()
+}
+
 // CheckDir returns an error if the directory is not empty, so that no other result is
 // overwritten. The directory may be absent.
 func CheckDir(dir string) error {
@@ -142,9 +158,12 @@ func ReadRecording(dir string) (Recording, error) {
 	return ReadHistogramLog(f)
 }
 
+// unfinished ends the name of a file that is being written.
+const unfinished = ".new"
+
 // WriteFile writes a file of a result completely or not at all.
 func WriteFile(dir, name string, write func(io.Writer) error) (err error) {
-	f, err := Create(dir, name+".new")
+	f, err := Create(dir, name+unfinished)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}

@@ -133,3 +133,14 @@ func TestReadResult_SaysWhatIsNone(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
+
+func TestClaimDir_OneRunOnly(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "new")
+	require.NoError(t, result.ClaimDir(dir))
+	require.ErrorContains(t, result.ClaimDir(dir), "not empty")
+	require.NoError(t, result.WriteSummary(dir, result.Summary{}))
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "the claim became the summary")
+}

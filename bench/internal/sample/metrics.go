@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	neturl "net/url"
 
@@ -34,7 +35,7 @@ const (
 )
 
 // metrics are sums over all labels and all app servers, by name. It lacks what one of the
-// servers lacks.
+// servers lacks, and what is no count: NaN, infinite or below 0.
 type metrics map[string]float64
 
 func (m metrics) value(name string) *float64 {
@@ -64,7 +65,9 @@ func readMetrics(servers []string, get func(server string) (io.ReadCloser, error
 			having[name]++
 		}
 	}
-	maps.DeleteFunc(sum, func(name string, _ float64) bool { return having[name] < len(servers) })
+	maps.DeleteFunc(sum, func(name string, x float64) bool {
+		return having[name] < len(servers) || !(x >= 0 && x < math.MaxInt64) // as a file may say that was changed by hand
+	})
 	return sum, nil
 }
 

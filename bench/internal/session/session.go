@@ -118,7 +118,7 @@ func Open(ctx context.Context, cfg Config, servers Servers) (*Session, error) {
 			return nil, err
 		}
 	}
-	if err := result.MakeDir(cfg.Dir); err != nil {
+	if err := result.ClaimDir(cfg.Dir); err != nil {
 		return nil, err
 	}
 	if inDir {
