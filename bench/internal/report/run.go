@@ -175,6 +175,8 @@ func latencyPart(title string, m result.Measurement) *document.Part {
 	if m.Load.Mode == result.Open && !reflect.DeepEqual(m.LatencyMS, m.ServiceMS) { // vegeta's results have only the send
 		add("from the due time", m.LatencyMS)
 	}
-	add("from the send", m.ServiceMS)
+	if m.ServiceMS != (result.Latency{}) { // unknown of several holds together
+		add("from the send", m.ServiceMS)
+	}
 	return &document.Part{Title: title, Table: &t}
 }

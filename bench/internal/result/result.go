@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Result is the contents of a result directory: a run or a search for the capacity.
@@ -85,15 +86,21 @@ func (s Summary) step() Step {
 }
 
 // MainStep returns the measurement that the figures of the result are quoted from: the run,
-// or the last hold of the held rate. It returns nil if there is none.
+// or the last hold of the held rate that met the service level: of several searches, another
+// one may have broken it there. It returns nil if there is none.
 func (r Result) MainStep() *Step {
 	if r.Run != nil {
 		m := r.Run.step()
 		return &m
 	}
 	c := r.Capacity.Capacity
-	if holds := c.HeldSteps(); c.Held != nil && len(holds) > 0 {
-		return &holds[len(holds)-1]
+	if c.Held == nil {
+		return nil
+	}
+	for _, m := range slices.Backward(c.HeldSteps()) {
+		if m.MeetsSLO != nil && *m.MeetsSLO {
+			return &m
+		}
 	}
 	return nil
 }
