@@ -105,9 +105,9 @@ mysql (or MariaDB) and postgres, as configured, or the URL of a server:
   mysql://user[:password]@host:port/                 ?tls=true
   postgres://user[:password]@host:port/database      ?sslmode=verify-full
 
-Exit codes: 0 success; 1 an error, without a result; 2 the result is not valid; 3 a gate
-is broken; 4 a gate cannot tell. go run exits with 1 for each code above 0: build the
-program for scripts (make build).`,
+Exit codes: 0 success; 1 an error, or a variant of a matrix that could not run; 2 the
+result is not valid; 3 a gate is broken; 4 a gate cannot tell. go run exits with 1 for
+each code above 0: build the program for scripts (make build).`,
 		Example: `  bench                                   the main job, on the embedded store
   bench run redis --start --duration 30s  the same on a Redis started for it
   bench redis                             a bench server, and how to drive it

@@ -87,10 +87,12 @@ var sagaFigures = func() (list []sagaFigure) {
 		m.Detail = !m.Ranked && !shown[f.Key]
 		list = append(list, sagaFigure{m, f.Of})
 	}
-	return append(list, sagaFigure{
-		ranked("store_rss_bytes", "memory of the store's server", "bytes", result.Lower),
-		func(s result.Summary) *float64 { return s.Resources.StoreRSSBytes },
-	})
+	return append(list,
+		sagaFigure{ranked("memory_bytes", "memory of store and app", "bytes", result.Lower), memory},
+		sagaFigure{
+			plain("store_rss_bytes", "memory of the store's server", "bytes", result.Lower),
+			func(s result.Summary) *float64 { return s.Resources.StoreRSSBytes },
+		})
 }()
 
 var ofSaga = func() (list []Metric) {
@@ -100,10 +102,20 @@ var ofSaga = func() (list []Metric) {
 	return list
 }()
 
-// CPUPerSaga returns the CPU time of store and app together, in µs. An embedded store is a
-// part of the app. It returns nil if one of them is unknown.
+// CPUPerSaga returns the CPU time of store and app together, in µs, or nil if one of them is
+// unknown.
 func CPUPerSaga(s result.Summary) *float64 {
-	app, store := s.CostPerSaga.AppCPUUS, s.CostPerSaga.StoreCPUUS
+	return together(s, s.CostPerSaga.StoreCPUUS, s.CostPerSaga.AppCPUUS)
+}
+
+// memory returns the resident memory of store and app together.
+func memory(s result.Summary) *float64 {
+	return together(s, s.Resources.StoreRSSBytes, s.Resources.AppRSSBytes)
+}
+
+// together adds figures of store and app. An embedded store is a part of the app. It returns
+// nil if one of them is unknown.
+func together(s result.Summary, store, app *float64) *float64 {
 	switch {
 	case app == nil, store == nil && !s.Run.Store.Embedded():
 		return nil

@@ -21,7 +21,7 @@ func (v Variant) Name() string { return strings.Join(v.Names, ", ") }
 type Options struct {
 	Quick    bool
 	Repeats  int    // blocks of each table; 0: as the file says
-	Override Values // replace values of the tables that have these keys, except along an axis
+	Override Values // replace values of the tables that set these keys, except along an axis
 	Seed     uint64 // of the order; 0: random
 }
 
@@ -42,7 +42,7 @@ func (f File) plan(o Options) ([]Table, error) {
 		}
 		t.Set = maps.Clone(t.Set)
 		for name, text := range o.Override {
-			if !slices.Contains(keysOf(t.Measure), name) {
+			if _, has := t.Set[name]; !has {
 				continue
 			}
 			value, err := check(t.Measure, name, text)
@@ -61,10 +61,10 @@ func (f File) plan(o Options) ([]Table, error) {
 	return tables, nil
 }
 
-// NoKeyError reports an override that no table of the file has.
+// NoKeyError reports an override that no table of the file sets.
 type NoKeyError struct{ Key string }
 
-func (e *NoKeyError) Error() string { return "no table of this file has a " + e.Key }
+func (e *NoKeyError) Error() string { return "no table of this file sets " + e.Key }
 
 // quick returns the table of a short run.
 func (t Table) quick() Table {

@@ -188,7 +188,7 @@ func TestRun_OverridesValuesOfTablesThatHaveTheKey(t *testing.T) {
 		want   string
 	}{
 		{matrix.Values{"rate": "fast"}, `"fast": want requests per time`},
-		{matrix.Values{"hold": "20s"}, "no table of this file has a hold"},
+		{matrix.Values{"hold": "20s"}, "no table of this file sets hold"},
 	} {
 		cfg.Dir, cfg.Options.Override = filepath.Join(t.TempDir(), "out"), bad.values
 		_, err := matrix.Run(t.Context(), cfg)
@@ -225,7 +225,7 @@ func noisy(rng *rand.Rand, factor map[string]float64) func(matrix.Job) map[strin
 	return func(job matrix.Job) map[string]float64 {
 		metrics := map[string]float64{}
 		for key, noise := range map[string]float64{
-			"achieved_per_s": 0.1, "p99_ms": 0.3, "cpu_us": 0.03, "store_cpu_us": 0.03, "store_bytes_written": 0.02, "store_rss_bytes": 0.05,
+			"achieved_per_s": 0.1, "p99_ms": 0.3, "cpu_us": 0.03, "store_cpu_us": 0.03, "store_bytes_written": 0.02, "memory_bytes": 0.05,
 		} {
 			x := 100 * math.Exp(noise*rng.NormFloat64())
 			if f, ok := factor[job.Variant.Name()]; ok && key == "cpu_us" {
@@ -324,7 +324,7 @@ func TestJudge_IsNotValidIfSagasWereLost(t *testing.T) {
 	require.NoError(t, err)
 	_, v := matrix.Judge(m, nil)
 	require.False(t, v.Valid)
-	require.Equal(t, []string{"the audit of b found 2 sagas lost"}, v.Because)
+	require.Equal(t, []string{"the audits found 2 sagas lost"}, v.Because)
 }
 
 // A variant under several names is called better than itself in at most one table of

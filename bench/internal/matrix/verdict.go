@@ -3,6 +3,7 @@ package matrix
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -49,14 +50,18 @@ func Judge(m Matrix, incomplete error) (result.Matrix, result.Validity) {
 	}
 	runs := m.Runs()
 	valid := 0
+	found := map[string]int64{} // sagas by what is wrong with them
 	for _, r := range runs {
 		if r.Validity.Valid {
 			valid++
 		}
-		for _, lost := range r.Check.Violations() {
-			v.Valid = false
-			v.Because = append(v.Because, fmt.Sprintf("the audit of %s found %s sagas %s", strings.Join(r.Names, ", "), format.Count(*lost.N), lost.Name))
+		for _, wrong := range r.Check.Violations() {
+			found[wrong.Name] += *wrong.N
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		v.Valid = false
+		v.Because = append(v.Because, fmt.Sprintf("the audits found %s %s", format.Plural(found[name], "saga"), name))
 	}
 	if len(runs) > 0 && valid == 0 {
 		v.Valid, v.Because = false, append(v.Because, "no run is valid: "+cmp.Or(strings.Join(runs[0].Validity.Because, "; "), "no reason is known"))
@@ -193,9 +198,10 @@ func (t RunTable) rank(variants []result.MatrixVariant) (ranked []result.MatrixG
 	level := 1 - tableError/float64(max(1, comparisons))
 	for _, g := range groups {
 		one := result.MatrixGroup{Where: g.where, NotRanked: notRanked(g, variants, along)}
+		ran := len(slices.DeleteFunc(slices.Clone(g.variants), func(i int) bool { return len(variants[i].Runs) == 0 }))
 		for _, m := range Metrics[t.Measure] {
 			if with := measured(g, variants, m); m.Ranked && len(with) > 1 {
-				one.Verdicts = append(one.Verdicts, t.verdict(m, with, len(g.variants), along, level, one.NotRanked))
+				one.Verdicts = append(one.Verdicts, t.verdict(m, with, ran, along, level, one.NotRanked))
 			}
 		}
 		ranked = append(ranked, one)
@@ -243,7 +249,7 @@ func notRanked(g group, variants []result.MatrixVariant, along int) string {
 // NoDifference is the verdict if no difference is seen.
 const NoDifference = "no difference seen"
 
-// verdict compares the variants that have the metric, of so many in the group.
+// verdict compares the variants that have the metric, of so many in the group that ran.
 func (t RunTable) verdict(m Metric, with []int, of, along int, level float64, notRanked string) result.MatrixVerdict {
 	v := result.MatrixVerdict{Metric: m.Key}
 	name := func(i int) string { return t.Variants[i].Names[along] }

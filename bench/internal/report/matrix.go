@@ -126,13 +126,13 @@ func matrixLead(m result.Matrix) (lines []string) {
 				classes = append(classes, v.Store.Durability)
 			}
 		}
-		if fewest == 0 || t.Repeats < fewest {
+		if t.Compare != "" && (fewest == 0 || t.Repeats < fewest) {
 			fewest = t.Repeats
 		}
 	}
 	lines = append(lines, fmt.Sprintf("%s in blocks, each in random order. The best is named only where intervals part: equal variants show one in fewer than 1 of 20 tables.",
 		format.Plural(runs, "run")))
-	if fewest < compare.MinPairs {
+	if fewest > 0 && fewest < compare.MinPairs {
 		lines = append(lines, fmt.Sprintf("Some tables have only %s of each: only large differences are seen.", format.Plural(fewest, "run")))
 	}
 	if len(classes) == 1 {
@@ -187,13 +187,17 @@ func (t matrixTable) parts() (parts []document.Part) {
 		}
 		return present(tablePart(title, table))
 	}
+	first := 0 // that is ranked
+	if len(t.Groups) > 0 && len(t.Groups[0].Verdicts) > 0 {
+		first = slices.IndexFunc(t.Metrics, func(m result.MatrixMetric) bool { return m.Key == t.Groups[0].Verdicts[0].Metric })
+	}
 	for i, m := range t.Metrics {
 		table := &document.Table{Columns: columns}
 		for _, g := range t.Groups {
 			table.Rows = append(table.Rows, t.row(strings.Join(g.Where, ", "), g, along, m))
 		}
 		part := tablePart(title+": "+heading(m), table)
-		if i > 0 {
+		if i != first {
 			detail(part)
 		}
 		parts = append(parts, present(part)...)
@@ -369,7 +373,7 @@ func MatrixCSV(w io.Writer, t result.MatrixTable) error {
 			for _, x := range []float64{f.Median, f.Low, f.High} {
 				cell := ""
 				if ok {
-					cell = strconv.FormatFloat(x, 'f', -1, 64)
+					cell = strconv.FormatFloat(result.Round(x), 'f', -1, 64)
 				}
 				row = append(row, cell)
 			}

@@ -95,8 +95,8 @@ type MatrixVerdict struct {
 type MatrixPair struct {
 	A          string   `json:"a"`
 	B          string   `json:"b"`
-	Ratio      float64  `json:"ratio"`
-	Low        *float64 `json:"low"` // null: the interval says nothing
+	Ratio      float64  `json:"ratio"` // of the medians; 0: it was 0 in a run
+	Low        *float64 `json:"low"`   // null: the interval says nothing
 	High       *float64 `json:"high"`
 	Confidence float64  `json:"confidence"` // share of such intervals that contain the true ratio
 }

@@ -38,6 +38,7 @@ type Resources struct {
 	StoreConnWaits       *float64 `json:"store_conn_waits" label:"connection waits"`                                  // calls in flight that waited for a connection
 	StoreServerConns     *float64 `json:"store_server_conns" label:"server's connections" unit:"share" merge:"store"` // open connections at the end, of those that the server allows
 	StoreRSSBytes        *float64 `json:"store_rss_bytes" label:"store's memory" unit:"bytes" merge:"store"`          // resident memory of the store's server at the end
+	AppRSSBytes          *float64 `json:"app_rss_bytes" label:"app's memory" unit:"bytes"`                            // resident memory of all app servers at the end
 	StoreUsedBytes       *float64 `json:"store_used_bytes" merge:"store"`                                             // of these, what Redis says that it uses
 	StoreDebtBytes       *float64 `json:"store_debt_bytes" label:"unpaid background work" unit:"bytes" merge:"store"` // by how much the work grew that the store put off: compactions, checkpoints, rewrites
 	StoreDeviceBytesPerS *float64 `json:"store_device_bytes_per_s" label:"store's device, bytes/s" merge:"store"`     // written to the device of the store's files, by all: the store, the file system's journal, others

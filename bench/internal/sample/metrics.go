@@ -24,6 +24,7 @@ const (
 	metricWritten    = "sagabench_store_written_bytes_total"
 	metricDebt       = "sagabench_store_debt_bytes"
 	metricCPU        = "process_cpu_seconds_total"
+	metricRSS        = "process_resident_memory_bytes"
 	metricCores      = "sagabench_cpu_cores_usable"
 	metricGoCores    = "go_sched_gomaxprocs_threads" // of a server without the former; it has no half cores
 	metricThrottled  = "sagabench_cpu_throttled_seconds_total"
@@ -141,6 +142,7 @@ func (m metrics) addTo(u *Usage, before metrics, servers int) {
 	r.AppThrottled = times(perS(since(metricThrottled)), 1/float64(max(1, servers)))
 	r.AppAcceptWait = perS(since(metricAcceptWait))
 	r.StoreCallsInFlight = perS(since(metricCalls + "_sum"))
+	r.AppRSSBytes = m.value(metricRSS)
 	r.StoreConns = m.value(metricConns)
 	r.StoreConnWaits = perS(since(metricConnWaits))
 }

@@ -139,6 +139,8 @@ sagabench_store_round_trips_total{shard="b"} N
 sagabench_store_fsyncs_total N
 # TYPE process_cpu_seconds_total counter
 process_cpu_seconds_total N
+# TYPE process_resident_memory_bytes gauge
+process_resident_memory_bytes 4096
 # TYPE sagabench_saga_duration_seconds histogram
 sagabench_saga_duration_seconds_bucket{le="+Inf"} 3
 sagabench_saga_duration_seconds_sum 1
@@ -165,6 +167,7 @@ func TestUsage_MetricsOfAllAppServersAreAdded(t *testing.T) {
 	require.InDelta(t, 21e6, *u.Total.AppCPUUS, 1e-9, "there is no process to ask")
 	require.InEpsilon(t, 21/u.Elapsed.Seconds(), *u.Evidence().StoreCallsInFlight, 1e-9)
 	require.InDelta(t, 32, *u.Evidence().StoreConns, 1e-9)
+	require.InDelta(t, 8192, *u.Evidence().AppRSSBytes, 1e-9)
 	require.InEpsilon(t, 21/u.Elapsed.Seconds(), *u.Evidence().StoreConnWaits, 1e-9)
 	require.InEpsilon(t, 21/u.Elapsed.Seconds(), *u.Evidence().AppAcceptWait, 1e-9)
 	require.NotNil(t, u.Evidence().NetworkBytesPerS)
