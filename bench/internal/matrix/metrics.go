@@ -46,9 +46,6 @@ var Metrics = map[Measure][]Metric{
 		plain("acknowledged", "sagas acknowledged", "", ""),
 		plain("lost", "sagas lost", "", result.Lower),
 		plain("window_ms", "loss window", "ms", result.Lower),
-		ranked("achieved_per_s", "achieved rate", "/s", result.Higher),
-		ranked("p99_ms", "p99", "ms", result.Lower),
-		ranked("cpu_us", "CPU per saga, store and app", "µs", result.Lower),
 	},
 }
 

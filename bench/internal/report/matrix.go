@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -251,6 +252,8 @@ func (t matrixTable) cell(names []string, m result.MatrixMetric) string {
 		return format.Unknown
 	case m.Unit == "yes":
 		return inRuns(f.Runs)
+	case t.Measure == string(matrix.MeasureCrash) && f.Low < f.High: // a crash is as bad as its worst moment
+		return figure(f.Low, m.Unit) + " to " + figure(f.High, m.Unit)
 	}
 	return figure(f.Median, m.Unit)
 }
@@ -282,9 +285,14 @@ func figure(x float64, unit string) string {
 	return format.Number(x)
 }
 
-// byVariant has a row for each variant and a column for each metric.
+// byVariant has a row for each variant and a column for each metric. It names the
+// durability if that differs.
 func (t matrixTable) byVariant() *document.Table {
 	table := &document.Table{}
+	classes := slices.ContainsFunc(t.Variants, func(v result.MatrixVariant) bool { return v.Store.Durability != t.Variants[0].Store.Durability })
+	if classes {
+		table.Columns = append(table.Columns, "durability")
+	}
 	for _, m := range t.Metrics {
 		if !m.Detail {
 			table.Columns = append(table.Columns, heading(m))
@@ -292,6 +300,9 @@ func (t matrixTable) byVariant() *document.Table {
 	}
 	for _, v := range t.Variants {
 		r := document.Row{Name: strings.Join(v.Names, ", ")}
+		if classes {
+			r.Cells = append(r.Cells, cmp.Or(v.Store.Durability, format.Unknown))
+		}
 		for _, m := range t.Metrics {
 			if !m.Detail {
 				r.Cells = append(r.Cells, t.cell(v.Names, m))
