@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,11 +105,14 @@ func (x *External) check(ctx context.Context, cfg Config) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, checkTimeout, fmt.Errorf("no answer within %v", checkTimeout))
 	defer cancel()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	for _, serverURL := range x.URLs {
+	for i, serverURL := range x.URLs {
 		if err := (load.Target{URL: serverURL}).Validate(); err != nil {
 			return err
 		}
 		at := base(serverURL)
+		if slices.ContainsFunc(x.URLs[:i], func(other string) bool { return base(other) == at }) {
+			return fmt.Errorf("target: %s is named twice: its cores and costs would count twice", open.Redact(at))
+		}
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint(at), nil)
 		if err != nil {
 			return fmt.Errorf("target: %w", err)

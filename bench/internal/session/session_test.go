@@ -301,4 +301,7 @@ func TestOpen_RefusesServersThatAreNone(t *testing.T) {
 		require.ErrorContains(t, err, says)
 		require.NoDirExists(t, cfg.Dir)
 	}
+	one := serve(t, http.HandlerFunc(acknowledge))
+	_, err := Open(t.Context(), pitfallConfig(t.TempDir()), &External{URLs: []string{one, one + "/"}})
+	require.ErrorContains(t, err, one+" is named twice")
 }
