@@ -55,6 +55,9 @@ func matrixFacts(s result.MatrixSummary) (f facts) {
 func matrixHeadline(m result.Matrix) string {
 	var won, same, not, counted []string
 	for _, t := range m.Tables {
+		if text := lostNothing(t); text != "" {
+			counted = append(counted, text)
+		}
 		if len(t.Groups) != 1 {
 			if text := countWins(t); text != "" {
 				counted = append(counted, text)
@@ -87,6 +90,24 @@ func matrixHeadline(m result.Matrix) string {
 		return strings.Join(all, "; ")
 	}
 	return "nothing is ranked"
+}
+
+// lostNothing names the values of the first axis of a table of crashes for which no crash
+// lost an acknowledged saga.
+func lostNothing(t result.MatrixTable) string {
+	if t.Measure != string(matrix.MeasureCrash) {
+		return ""
+	}
+	var safe []string
+	for _, name := range t.Axes[0].Values {
+		if !slices.ContainsFunc(t.Variants, func(v result.MatrixVariant) bool {
+			lost, measured := v.Figures["lost"]
+			return v.Names[0] == name && (!measured || lost.High > 0)
+		}) {
+			safe = append(safe, name)
+		}
+	}
+	return "nothing lost in any crash: " + cmp.Or(strings.Join(safe, ", "), "none of the variants")
 }
 
 // countWins counts the rows in which a value is best.
@@ -131,8 +152,11 @@ func matrixLead(m result.Matrix) (lines []string) {
 			fewest = t.Repeats
 		}
 	}
-	lines = append(lines, fmt.Sprintf("%s in blocks, each in random order. The best is named only where intervals part: equal variants show one in fewer than 1 of 20 tables.",
-		format.Plural(runs, "run")))
+	line := fmt.Sprintf("%s in blocks, each in random order.", format.Plural(runs, "run"))
+	if fewest > 0 {
+		line += " The best is named only where intervals part: equal variants show one in fewer than 1 of 20 tables."
+	}
+	lines = append(lines, line)
 	if fewest > 0 && fewest < compare.MinPairs {
 		lines = append(lines, fmt.Sprintf("Some tables have only %s of each: only large differences are seen.", format.Plural(fewest, "run")))
 	}

@@ -89,3 +89,25 @@ func TestMatrix_Golden(t *testing.T) {
 	require.NoError(t, MatrixCSV(&csv, s.Matrix.Tables[0]))
 	resulttest.Golden(t, "matrix.csv", csv.Bytes())
 }
+
+func TestMatrix_ShowsTheWorstCrash(t *testing.T) {
+	t.Parallel()
+	table := result.MatrixTable{
+		Name: "loss", Title: "Lost", Measure: string(matrix.MeasureCrash), Repeats: 3,
+		Axes:    []result.MatrixAxis{{Name: "store", Values: []string{"one", "other"}}, {Name: "crash", Values: []string{"process", "machine"}}},
+		Metrics: []result.MatrixMetric{{Key: "lost", Label: "sagas lost"}},
+	}
+	for i, names := range [][]string{{"one", "process"}, {"one", "machine"}, {"other", "process"}, {"other", "machine"}} {
+		lost := float64(i / 3 * 900)
+		table.Variants = append(table.Variants, result.MatrixVariant{
+			Names: names, Store: result.Store{Durability: []string{"D3", "D2"}[i/2]},
+			Figures: map[string]result.MatrixFigure{"lost": {Low: lost / 3, Median: lost / 2, High: lost}},
+		})
+	}
+	var out bytes.Buffer
+	require.NoError(t, document.Text(&out, Matrix(result.MatrixSummary{Matrix: result.Matrix{Title: "Crashes", Tables: []result.MatrixTable{table}}})))
+	require.Contains(t, out.String(), "Crashes: nothing lost in any crash: one\n")
+	require.Regexp(t, `other, machine +D2 +300 to 900\n`, out.String())
+	require.Regexp(t, `one, machine +D3 +0\n`, out.String())
+	require.NotContains(t, out.String(), "best")
+}
