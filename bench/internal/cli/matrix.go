@@ -95,7 +95,9 @@ func (a *app) matrix(ctx context.Context, file matrix.File, options matrix.Optio
 	}
 	m, incomplete := matrix.Run(ctx, matrix.Config{
 		File: file, Options: options, Dir: a.out,
-		Runners: map[matrix.Measure]matrix.Runner{matrix.MeasureSaga: a.runSagas, matrix.MeasureCapacity: a.runCapacity, matrix.MeasureCrash: a.runCrash},
+		Runners: map[matrix.Measure]matrix.Runner{
+			matrix.MeasureSaga: a.runSagas, matrix.MeasureCapacity: a.runCapacity, matrix.MeasureOperation: a.runOperation, matrix.MeasureCrash: a.runCrash,
+		},
 		Status:  func(text string) { fmt.Fprintln(a.stderr, text) },
 	})
 	runs := m.Runs()

@@ -13,6 +13,8 @@ import (
 	"sagabench/bench/comparisons"
 	"sagabench/bench/internal/matrix"
 	"sagabench/bench/internal/result"
+	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/labtest"
 )
 
 func matrixOf(t *testing.T, stdout string) result.MatrixSummary {
@@ -84,6 +86,49 @@ func TestMatrix_RunsStoresAndResumes(t *testing.T) {
 	other := p.run("matrix", "two.yml", "--out", "out", "--repeats", "3")
 	require.Equal(t, exitError, other.code)
 	require.Contains(t, other.stderr, "has runs of another matrix (--repeats")
+}
+
+const operations = `title: Operations
+tables:
+  - name: operations
+    title: Operations
+    measure: operation
+    repeats: 1
+    set: {clients: 4, payload: 32, warmup: 50ms, duration: 150ms}
+    axes:
+      - name: servers
+        values:
+          - {name: one, set: {cpus: 1, durability: D2}}
+          - {name: cluster, set: {nodes: 3, keys: many, keys_per_request: 10}}
+          - {name: running, set: {store: 'URL'}}
+          - {name: MariaDB, set: {store: mysql}}
+      - name: operation
+        values: [GET, EVALSHA10]
+`
+
+func TestMatrix_MeasuresOperations(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	server := labtest.Start(t, lab.Redis, lab.Config{})
+	require.NoError(t, os.WriteFile(filepath.Join(p.dir, "operations.yml"), []byte(strings.Replace(operations, "URL", server.URL(), 1)), 0o600))
+	got := p.run("matrix", "operations.yml", "--out", "out", "--json")
+	require.Equal(t, exitError, got.code, got.stderr)
+	require.NotContains(t, got.stdout+got.stderr, server.Password())
+	s := matrixOf(t, got.stdout)
+	require.True(t, s.Validity.Valid, s.Validity.Because)
+	for i, v := range s.Matrix.Tables[0].Variants {
+		if v.Names[0] == "MariaDB" {
+			require.Contains(t, v.Failed, "operations are measured on a Redis")
+			continue
+		}
+		require.Empty(t, v.Failed)
+		require.Positive(t, v.Figures["ops_per_s"].Median)
+		require.Positive(t, v.Figures["server_cpu_us"].Median)
+		require.Contains(t, v.Figures, "round_trips")
+		require.Equal(t, []string{"D2", "D2", "D0", "D0", "D0", "D0"}[i], v.Store.Durability)
+		require.Equal(t, v.Names[0] == "one", v.CPULimit != "")
+		require.Equal(t, v.Names[0] == "cluster", v.Figures["busiest_cpu_us"].Median < v.Figures["server_cpu_us"].Median)
+	}
 }
 
 func TestMatrix_RefusesWhatItCannotRun(t *testing.T) {

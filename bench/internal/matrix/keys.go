@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sagabench/bench/internal/load"
+	"sagabench/bench/internal/redisops"
 	"sagabench/bench/internal/result"
 	"sagabench/store"
 	"sagabench/store/open"
@@ -76,9 +77,10 @@ type key struct {
 }
 
 var (
-	ofSagas = []Measure{MeasureSaga, MeasureCapacity}
-	ofLoops = []Measure{MeasureSaga, MeasureCapacity, MeasureCrash}
-	ofRuns  = []Measure{MeasureSaga, MeasureOperation, MeasureCrash}
+	ofSagas      = []Measure{MeasureSaga, MeasureCapacity}
+	ofLoops      = []Measure{MeasureSaga, MeasureCapacity, MeasureCrash}
+	ofOperations = []Measure{MeasureOperation}
+	ofRuns       = []Measure{MeasureSaga, MeasureOperation, MeasureCrash}
 )
 
 // keys lists the keys with their types and bounds.
@@ -112,13 +114,13 @@ var keys = []key{
 	}},
 	duration(KeyHold, []Measure{MeasureCapacity}, 2*time.Second),
 
-	oneOf(KeyOperation, []Measure{MeasureOperation}, "SET", "GET", "LPUSH", "LPOP", "INCR", "HGETALL", "EVAL", "EVALSHA"),
-	textKey(KeyClient, []Measure{MeasureOperation}, "a client and its dispatch"),
-	integer(KeyClients, []Measure{MeasureOperation}, 1, 10_000),
-	integer(KeyPipeline, []Measure{MeasureOperation}, 1, 10_000),
-	oneOf(KeyKeys, []Measure{MeasureOperation}, "one", "many"),
-	integer(KeyKeysPerRequest, []Measure{MeasureOperation}, 1, 1000),
-	integer(KeyNodes, []Measure{MeasureOperation}, 1, 16),
+	oneOf(KeyOperation, ofOperations, redisops.Operations()...),
+	oneOf(KeyClient, ofOperations, redisops.Clients()...),
+	integer(KeyClients, ofOperations, 1, redisops.MaxClients),
+	integer(KeyPipeline, ofOperations, 1, redisops.MaxPipeline),
+	oneOf(KeyKeys, ofOperations, "one", "many"),
+	integer(KeyKeysPerRequest, ofOperations, 1, redisops.MaxKeysPerRequest),
+	integer(KeyNodes, ofOperations, 1, 16),
 
 	oneOf(KeyCrash, []Measure{MeasureCrash}, "process", "machine"),
 }

@@ -31,16 +31,22 @@ var Metrics = map[Measure][]Metric{
 	},
 	MeasureOperation: {
 		ranked("ops_per_s", "operations", "/s", result.Higher),
-		ranked("p50_ms", "p50", "ms", result.Lower),
+		detail("requests_per_s", "requests", "/s", result.Higher),
+		ranked("p50_ms", "p50 of a request", "ms", result.Lower),
 		plain("p95_ms", "p95", "ms", result.Lower),
 		ranked("p99_ms", "p99", "ms", result.Lower),
 		plain("max_ms", "max", "ms", result.Lower),
+		detail("mean_ms", "mean", "ms", result.Lower),
 		ranked("server_cpu_us", "server CPU per operation", "µs", result.Lower),
+		plain("busiest_cpu_us", "of it, the busiest node", "µs", result.Lower),
+		plain("main_core", "core of the server's main thread", "share", ""),
 		ranked("client_cpu_us", "client CPU per operation", "µs", result.Lower),
 		plain("client_allocs", "allocations per operation", "", result.Lower),
+		detail("client_alloc_bytes", "allocated per operation", "bytes", result.Lower),
 		plain("round_trips", "round trips per operation", "", result.Lower),
 		plain("bytes_sent", "bytes sent per operation", "bytes", result.Lower),
 		plain("bytes_received", "bytes received per operation", "bytes", result.Lower),
+		detail("server_rss_bytes", "memory of the servers", "bytes", result.Lower),
 	},
 	MeasureCrash: {
 		plain("acknowledged", "sagas acknowledged", "", ""),
@@ -52,6 +58,13 @@ var Metrics = map[Measure][]Metric{
 func ranked(key, label, unit, better string) Metric {
 	m := plain(key, label, unit, better)
 	m.Ranked = true
+	return m
+}
+
+// detail is a metric that only the whole report shows.
+func detail(key, label, unit, better string) Metric {
+	m := plain(key, label, unit, better)
+	m.Detail = true
 	return m
 }
 

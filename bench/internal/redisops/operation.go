@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -132,8 +131,11 @@ func evaluatedBySHA(script string) *operation {
 	}
 }
 
-// Operations lists the operations: EVAL10 and EVALSHA10 make ten SETs in a call.
-func Operations() []string { return slices.Sorted(maps.Keys(operations)) }
+// Operations lists the operations: EVAL and EVALSHA call a script with a SET, EVAL10 and
+// EVALSHA10 one with ten SETs.
+func Operations() []string {
+	return []string{"SET", "GET", "LPUSH", opLPop, "INCR", opHGetAll, "EVAL", "EVALSHA", "EVAL10", "EVALSHA10"}
+}
 
 // checkGoRedis returns an error if a reply is not as expected.
 func (w *workload) checkGoRedis(cmd redis.Cmder) error {

@@ -3,6 +3,7 @@ package redisops
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"os/exec"
 	"path/filepath"
@@ -306,6 +307,11 @@ func (slowClient) do(context.Context, []string) (int, error) {
 	return 0, nil
 }
 func (slowClient) close() error { return nil }
+
+func TestOperations_ListsAll(t *testing.T) {
+	t.Parallel()
+	require.ElementsMatch(t, slices.Collect(maps.Keys(operations)), Operations())
+}
 
 func TestWorkload_DrawsKeys(t *testing.T) {
 	t.Parallel()
