@@ -246,7 +246,7 @@ func TestRun_ReportsWhatDoesNotWork(t *testing.T) {
 	t.Parallel()
 	server := labtest.Start(t, lab.Redis, lab.Config{})
 	for want, change := range map[string]func(*Config){
-		`operation: "DEL", want one of [EVAL `:                       func(c *Config) { c.Operation = "DEL" },
+		`operation: "DEL", want one of [SET GET `:                    func(c *Config) { c.Operation = "DEL" },
 		`client: "jedis", want one of [go-redis `:                    func(c *Config) { c.Client = "jedis" },
 		"clients: 0, must be 1 to 10000":                             func(c *Config) { c.Clients = 0 },
 		"payload: 1048577, must be 0 to 1048576":                     func(c *Config) { c.Payload = 1<<20 + 1 },
