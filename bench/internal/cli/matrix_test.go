@@ -127,7 +127,8 @@ func TestMatrix_MeasuresOperations(t *testing.T) {
 		require.Contains(t, v.Figures, "round_trips")
 		require.Equal(t, []string{"D2", "D2", "D0", "D0", "D0", "D0"}[i], v.Store.Durability)
 		require.Equal(t, v.Names[0] == "one", v.CPULimit != "")
-		require.Equal(t, v.Names[0] == "cluster", v.Figures["busiest_cpu_us"].Median < v.Figures["server_cpu_us"].Median)
+		_, nodes := v.Figures["busiest_cpu_us"]
+		require.Equal(t, v.Names[0] == "cluster", nodes)
 	}
 }
 

@@ -48,8 +48,8 @@ type Node struct {
 //
 //   - ops_per_s, requests_per_s
 //   - p50_ms, p95_ms, p99_ms, max_ms, mean_ms: latency of a request
-//   - server_cpu_us, client_cpu_us: per operation; busiest_cpu_us: of the node that used most,
-//     per operation of all nodes; main_core: share of a core that its main thread used
+//   - server_cpu_us, client_cpu_us: per operation; busiest_cpu_us: of the node of a cluster that
+//     used most, per operation of all nodes; main_core: share of a core that its main thread used
 //   - client_allocs, client_alloc_bytes, round_trips, bytes_sent, bytes_received: per operation
 //   - server_rss_bytes: resident memory of all servers at the end
 //   - errors: share of the operations that failed
@@ -81,7 +81,9 @@ func (r Result) Metrics() map[string]float64 {
 
 	cpu, busiest := r.nodes(func(n Node) *float64 { return n.CPUUS })
 	set("server_cpu_us", per(cpu, ops))
-	set("busiest_cpu_us", per(busiest, ops))
+	if len(r.Nodes) > 1 {
+		set("busiest_cpu_us", per(busiest, ops))
+	}
 	_, core := r.nodes(func(n Node) *float64 { return n.MainCore })
 	set("main_core", core)
 	rss, _ := r.nodes(func(n Node) *float64 { return n.RSSBytes })

@@ -102,7 +102,7 @@ func TestRun_CountsWhatTheServerCounts_WithEachClient(t *testing.T) {
 			require.Positive(t, m["client_cpu_us"])
 			require.Positive(t, m["p50_ms"])
 			require.GreaterOrEqual(t, m["max_ms"], m["p50_ms"])
-			require.Equal(t, m["server_cpu_us"], m["busiest_cpu_us"])
+			require.NotContains(t, m, "busiest_cpu_us")
 			if name == ClientRedisBenchmark {
 				require.NotContains(t, m, "round_trips")
 				return
@@ -173,6 +173,7 @@ func TestRun_MeasuresACluster_OnEveryBinary(t *testing.T) {
 				require.Equal(t, r.Operations, 10*r.Requests)
 				m := r.Metrics()
 				require.Greater(t, m["server_cpu_us"], m["busiest_cpu_us"])
+				require.Positive(t, m["busiest_cpu_us"])
 				require.Zero(t, keysLeft(t, urls...))
 			}
 		})
