@@ -98,7 +98,7 @@ func (a *app) matrix(ctx context.Context, file matrix.File, options matrix.Optio
 		Runners: map[matrix.Measure]matrix.Runner{
 			matrix.MeasureSaga: a.runSagas, matrix.MeasureCapacity: a.runCapacity, matrix.MeasureOperation: a.runOperation, matrix.MeasureCrash: a.runCrash,
 		},
-		Status:  func(text string) { fmt.Fprintln(a.stderr, text) },
+		Status: func(text string) { fmt.Fprintln(a.stderr, text) },
 	})
 	runs := m.Runs()
 	if len(runs) == 0 {
