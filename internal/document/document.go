@@ -30,7 +30,7 @@ type Part struct {
 	List  []string
 	Chart *Chart
 	More  []Chart // drawn beside Chart; if that has bars, with the same ones
-	Table *Table  // the numbers of all charts; nil: made from their points
+	Table *Table  // the numbers of all charts; nil: made from their points; without rows: another part has them
 	Thin  bool    // a long Table may be thinned out, as tables made from points are
 
 	Detail bool // Brief leaves the part out

@@ -45,6 +45,9 @@ func (p Part) thinned() (shown *Table, rows int) {
 		return nil, 0
 	}
 	t := p.table()
+	if t != nil && len(t.Rows) == 0 {
+		return nil, 0
+	}
 	if t == nil || p.Table != nil && !p.Thin || len(t.Rows) <= shownRows {
 		return t, 0
 	}

@@ -232,7 +232,7 @@ func (a *app) runCapacity(ctx context.Context, job matrix.Job) (result.MatrixRun
 	if err := errors.Join(result.WriteSummary(job.Dir, s), report.WritePages(job.Dir, report.Document(found))); err != nil {
 		return result.MatrixRun{}, err
 	}
-	run := result.MatrixRun{Envelope: s.Envelope, CPULimit: own.cpuLimit, Metrics: matrix.OfCapacity(s)}
+	run := result.MatrixRun{Envelope: s.Envelope, CPULimit: own.cpuLimit, Metrics: matrix.OfCapacity(s), Curve: s.Capacity.LatencyByRate()}
 	if perS := values.Rate(matrix.KeyRate); perS > 0 {
 		if p, _, err := plan.Make(plan.Demand{RatePerS: perS, Peak: 1, SLO: cfg.SLO}, []result.Result{found}); err == nil { // else the machines are unknown
 			matrix.AddMachines(run.Metrics, p.Lines)

@@ -383,3 +383,16 @@ func simulated(t *testing.T, f *fake, repeats int, seed uint64) result.Matrix {
 	judged, _ := matrix.Judge(m, nil)
 	return judged
 }
+
+func TestJudge_JoinsTheLatenciesOfValidSearches(t *testing.T) {
+	t.Parallel()
+	f := &fake{change: func(job matrix.Job, run *result.MatrixRun) error {
+		run.Validity.Valid = job.Block != 2
+		run.Curve = []result.RatePoint{{RatePerS: float64(10 * job.Block), P99MS: 1}, {RatePerS: 25, P99MS: float64(job.Block)}}
+		return nil
+	}}
+	m, err := matrix.Run(t.Context(), config(t, f, abc, 3))
+	require.NoError(t, err)
+	judged, _ := matrix.Judge(m, nil)
+	require.Equal(t, []result.RatePoint{{RatePerS: 10, P99MS: 1}, {RatePerS: 25, P99MS: 1}, {RatePerS: 25, P99MS: 3}, {RatePerS: 30, P99MS: 1}}, judged.Tables[0].Variants[0].Curve)
+}

@@ -149,11 +149,13 @@ func (v RunVariant) summary(t RunTable, index int) result.MatrixVariant {
 			for key, x := range r.Metrics {
 				values[key] = append(values[key], x)
 			}
+			s.Curve = append(s.Curve, r.Curve...)
 		}
 	}
 	for key, xs := range values {
 		s.Figures[key] = result.MatrixFigure{Median: stats.Median(xs), Low: slices.Min(xs), High: slices.Max(xs), Runs: xs}
 	}
+	slices.SortStableFunc(s.Curve, func(a, b result.RatePoint) int { return cmp.Compare(a.RatePerS, b.RatePerS) })
 	return s
 }
 

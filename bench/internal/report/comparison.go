@@ -2,9 +2,11 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"sagabench/bench/internal/compare"
+	"sagabench/bench/internal/picture"
 	"sagabench/bench/internal/result"
 	"sagabench/internal/document"
 	"sagabench/internal/format"
@@ -110,15 +112,24 @@ func (c comparison) variantNames() []string {
 	return []string{c.A.Name + ": " + variantText(c.A), c.B.Name + ": " + variantText(c.B)}
 }
 
+// spread returns the median that is given, and the lowest and highest run. It returns nil
+// without a median.
+func spread(median *float64, runs []float64) *result.Spread {
+	if median == nil {
+		return nil
+	}
+	return &result.Spread{Low: slices.Min(runs), Median: *median, High: slices.Max(runs)}
+}
+
 // ratePart has the rate and the p99 of both sides.
 func (c comparison) ratePart() *document.Part {
 	var charts []*document.Chart
 	for _, m := range c.Metrics {
 		if m.Metric == "achieved_per_s" || m.Metric == "p99_ms" {
-			charts = append(charts, figureChart(m.Name+", "+m.Unit, c.variantNames(), []*result.Spread{spread(m.A, m.ARuns), spread(m.B, m.BRuns)}))
+			charts = append(charts, picture.Figures(m.Name+", "+m.Unit, c.variantNames(), []*result.Spread{spread(m.A, m.ARuns), spread(m.B, m.BRuns)}))
 		}
 	}
-	return chartsPart("Rate and latency", charts...)
+	return picture.Part("Rate and latency", charts...)
 }
 
 // cpuPart has the medians of the CPU per saga of both sides.

@@ -11,6 +11,7 @@ import (
 
 	"sagabench/bench/internal/compare"
 	"sagabench/bench/internal/matrix"
+	"sagabench/bench/internal/picture"
 	"sagabench/bench/internal/result"
 	"sagabench/internal/document"
 	"sagabench/internal/format"
@@ -30,6 +31,9 @@ func Matrix(s result.MatrixSummary) document.Document {
 	var notes []document.Part
 	for _, t := range m.Tables {
 		d.Parts = append(d.Parts, matrixTable{t}.parts()...)
+		for _, p := range picture.Matrix(t) {
+			d.Parts = append(d.Parts, *detail(&p))
+		}
 		notes = append(notes, present(
 			detail(tablePart(t.Title+": each figure", matrixTable{t}.figures())),
 			detail(tablePart(t.Title+": ratios", matrixTable{t}.ratios())),
@@ -207,7 +211,7 @@ func (t matrixTable) parts() (parts []document.Part) {
 		table := &document.Table{Columns: columns}
 		for _, m := range t.Metrics {
 			if !m.Detail {
-				table.Rows = append(table.Rows, t.row(heading(m), t.Groups[0], along, m))
+				table.Rows = append(table.Rows, t.row(m.Heading(), t.Groups[0], along, m))
 			}
 		}
 		return present(tablePart(title, table))
@@ -221,7 +225,7 @@ func (t matrixTable) parts() (parts []document.Part) {
 		for _, g := range t.Groups {
 			table.Rows = append(table.Rows, t.row(strings.Join(g.Where, ", "), g, along, m))
 		}
-		part := tablePart(title+": "+heading(m), table)
+		part := tablePart(title+": "+m.Heading(), table)
 		if i != first {
 			detail(part)
 		}
@@ -239,14 +243,6 @@ func (t matrixTable) conditions() string {
 		}
 	}
 	return strings.Join(list, ", ")
-}
-
-func heading(m result.MatrixMetric) string {
-	switch m.Unit {
-	case "", "yes", "bytes", "share":
-		return m.Label
-	}
-	return m.Label + ", " + m.Unit
 }
 
 // row has the figures of a group by one metric, and its verdict.
@@ -319,7 +315,7 @@ func (t matrixTable) byVariant() *document.Table {
 	}
 	for _, m := range t.Metrics {
 		if !m.Detail {
-			table.Columns = append(table.Columns, heading(m))
+			table.Columns = append(table.Columns, m.Heading())
 		}
 	}
 	for _, v := range t.Variants {
@@ -344,7 +340,7 @@ func (t matrixTable) figures() *document.Table {
 		for _, m := range t.Metrics {
 			if f, ok := v.Figures[m.Key]; ok {
 				table.Rows = append(table.Rows, document.Row{Name: strings.Join(v.Names, ", "), Cells: []string{
-					heading(m), figure(f.Median, m.Unit), figure(f.Low, m.Unit), figure(f.High, m.Unit), format.Count(len(f.Runs)),
+					m.Heading(), figure(f.Median, m.Unit), figure(f.Low, m.Unit), figure(f.High, m.Unit), format.Count(len(f.Runs)),
 				}})
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"sagabench/bench/internal/picture"
 	"sagabench/bench/internal/result"
 	"sagabench/internal/document"
 	"sagabench/internal/format"
@@ -45,8 +46,8 @@ func SideBySide(results ...result.Result) document.Document {
 		Lead:     b.mismatches(),
 		Parts: present(
 			b.overview(),
-			detail(b.ofSearches("Highest rate held", heldChart)),
-			detail(b.ofSearches("Latency over the rate", latencyOverRate)),
+			detail(b.ofSearches("Highest rate held", picture.Held)),
+			detail(b.ofSearches("Latency over the rate", picture.Latencies)),
 			detail(b.cpu()),
 			b.appHostsPart(),
 			detail(b.latency()),
@@ -178,7 +179,7 @@ func (b sideBySide) ofSearches(title string, draw func(names []string, searches 
 	if len(searches) < 2 {
 		return nil
 	}
-	return chartsPart(title, draw(names, searches))
+	return picture.Part(title, draw(names, searches))
 }
 
 // cpu is CPU per saga by process, of the results that have a main step.

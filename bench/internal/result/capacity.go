@@ -2,6 +2,7 @@ package result
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"sagabench/bench/internal/usl"
@@ -151,4 +152,34 @@ func (c Capacity) ByRate() []Step {
 	steps := slices.Clone(c.Steps)
 	slices.SortStableFunc(steps, func(a, b Step) int { return cmp.Compare(a.RatePerS, b.RatePerS) })
 	return steps
+}
+
+// SameRate is the relative distance up to which rates count as the same: near the capacity a
+// search tries many that differ by less.
+const SameRate = 0.05
+
+// RatePoint is the latency at a rate.
+type RatePoint struct {
+	RatePerS float64 `json:"rate_per_s"` // offered, sagas/s
+	P99MS    float64 `json:"p99_ms"`     // from the due time
+}
+
+// LatencyByRate returns the p99 of the valid steps whose rate the system followed, by rising
+// rate. A hold replaces the short steps at its rate.
+func (c Capacity) LatencyByRate() (points []RatePoint) {
+	var steps []Step
+	for _, m := range c.ByRate() {
+		if p99 := m.LatencyMS.P99; p99 != nil && *p99 > 0 && m.Validity.Valid && !m.Load.Overloaded() {
+			steps = append(steps, m)
+		}
+	}
+	for _, m := range steps {
+		held := slices.ContainsFunc(steps, func(h Step) bool {
+			return h.Hold && math.Abs(h.RatePerS-m.RatePerS) < SameRate*m.RatePerS
+		})
+		if m.Hold || !held {
+			points = append(points, RatePoint{m.RatePerS, *m.LatencyMS.P99})
+		}
+	}
+	return points
 }

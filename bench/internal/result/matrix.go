@@ -47,6 +47,15 @@ type MatrixMetric struct {
 	Detail bool   `json:"detail"` // whether only the whole report shows it
 }
 
+// Heading is the label with the unit, for plain numbers.
+func (m MatrixMetric) Heading() string {
+	switch m.Unit {
+	case "", "yes", "bytes", "share":
+		return m.Label
+	}
+	return m.Label + ", " + m.Unit
+}
+
 // Better values of a metric.
 const (
 	Higher = "higher"
@@ -62,6 +71,7 @@ type MatrixVariant struct {
 	Store    Store                   `json:"store"`     // of its first run
 	CPULimit string                  `json:"cpu_limit"` // how the CPU of the store's server was limited; empty: it was not
 	Figures  map[string]MatrixFigure `json:"figures"`   // by metric; absent: not measured
+	Curve    []RatePoint             `json:"curve"`     // latency over the rate, of searches; by rising rate
 }
 
 // MatrixFigure is a metric of a variant over its valid runs. Low and High are the lowest and
@@ -109,4 +119,5 @@ type MatrixRun struct {
 	Block    int                `json:"block"`     // from 1
 	CPULimit string             `json:"cpu_limit"` // how the CPU of the store's server was limited; empty: it was not
 	Metrics  map[string]float64 `json:"metrics"`   // absent: not measured
+	Curve    []RatePoint        `json:"curve"`     // latency over the rate, of a search; by rising rate
 }

@@ -144,3 +144,17 @@ func TestClaimDir_OneRunOnly(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "the claim became the summary")
 }
+
+// A hold replaces short steps at its rate. What was not valid, or not followed, has no
+// latency.
+func TestCapacity_LatencyByRate(t *testing.T) {
+	t.Parallel()
+	step := func(rate, p99 float64, hold bool) result.Step {
+		return result.Step{RatePerS: rate, Hold: hold, Validity: result.Validity{Valid: true}, Measurement: result.Measurement{LatencyMS: result.Latency{P99: &p99}}}
+	}
+	invalid, overloaded := step(300, 7, false), step(2000, 900, false)
+	invalid.Validity.Valid = false
+	overloaded.Load = result.Load{OfferedPerS: &overloaded.RatePerS, AchievedPerS: 1000, Requests: 1000}
+	c := result.Capacity{Steps: []result.Step{step(1000, 8, true), step(1020, 12, false), step(500, 5, false), step(990, 9, true), invalid, overloaded, {RatePerS: 100, Validity: result.Validity{Valid: true}}}}
+	require.Equal(t, []result.RatePoint{{RatePerS: 500, P99MS: 5}, {RatePerS: 990, P99MS: 9}, {RatePerS: 1000, P99MS: 8}}, c.LatencyByRate())
+}
