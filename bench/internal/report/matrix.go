@@ -87,7 +87,10 @@ func matrixHeadline(m result.Matrix) string {
 	if len(same) > 0 {
 		won = append(won, "no difference seen in "+strings.Join(same, ", "))
 	}
-	if len(not) > 0 {
+	switch {
+	case len(not) > 0 && len(won) == 0:
+		won = []string{"not ranked, see the warnings"}
+	case len(not) > 0:
 		won = append(won, "not ranked by "+strings.Join(not, ", "))
 	}
 	if all := append(won, counted...); len(all) > 0 {
