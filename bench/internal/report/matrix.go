@@ -30,10 +30,13 @@ func Matrix(s result.MatrixSummary) document.Document {
 	}
 	var notes []document.Part
 	for _, t := range m.Tables {
-		d.Parts = append(d.Parts, matrixTable{t}.parts()...)
+		parts := matrixTable{t}.parts()
 		for _, p := range picture.Matrix(t) {
-			d.Parts = append(d.Parts, *detail(&p))
+			parts = append(parts, *detail(&p))
 		}
+		// Pictures come before the tables that are details.
+		slices.SortStableFunc(parts, func(a, b document.Part) int { return partOrder(a) - partOrder(b) })
+		d.Parts = append(d.Parts, parts...)
 		notes = append(notes, present(
 			detail(tablePart(t.Title+": each figure", matrixTable{t}.figures())),
 			detail(tablePart(t.Title+": ratios", matrixTable{t}.ratios())),
@@ -45,6 +48,16 @@ func Matrix(s result.MatrixSummary) document.Document {
 		detail(factsPart("Environment", environmentFacts(s.Run, s.Environment))),
 		detail(factsPart("Run", matrixFacts(s))))...)
 	return d
+}
+
+func partOrder(p document.Part) int {
+	switch {
+	case !p.Detail:
+		return 0
+	case p.Chart != nil:
+		return 1
+	}
+	return 2
 }
 
 func matrixFacts(s result.MatrixSummary) (f facts) {
