@@ -24,7 +24,7 @@ func (a *app) runOperation(ctx context.Context, job matrix.Job) (run result.Matr
 		return run, err
 	}
 	defer func() { err = errors.Join(err, servers.stop()) }()
-	cfg.URLs, cfg.Started = servers.urls, servers.started
+	cfg.URLs, cfg.PIDs = servers.urls, servers.pids
 	r, err := redisops.Run(ctx, cfg)
 	if err != nil {
 		return run, err
@@ -40,7 +40,7 @@ func (a *app) runOperation(ctx context.Context, job matrix.Job) (run result.Matr
 			Store: result.Store{
 				Driver: r.Store.Driver, Version: r.Store.Version, Settings: r.Store.Values, Durability: r.Store.Durability.String(),
 			},
-			Topology: servers.topology, SharedHost: servers.started, Commit: environment.Commit(ctx),
+			Topology: servers.topology, SharedHost: len(servers.pids) > 0, Commit: environment.Commit(ctx),
 		},
 		Validity:    r.Validity(),
 		Environment: environment.Describe(ctx),
@@ -65,7 +65,7 @@ func operationConfig(values matrix.Values) redisops.Config {
 // operationTarget is the servers that an operation is measured on.
 type operationTarget struct {
 	urls               []string
-	started            bool
+	pids               []int // empty: they were running
 	topology, cpuLimit string
 	stop               func() error
 }
@@ -102,8 +102,12 @@ func (a *app) operationServers(ctx context.Context, values matrix.Values) (opera
 		if err != nil {
 			return operationTarget{}, err
 		}
+		var pids []int
+		for _, node := range cluster.Servers() {
+			pids = append(pids, node.PID())
+		}
 		return operationTarget{
-			urls: cluster.URLs(), started: true, stop: cluster.Stop, cpuLimit: cluster.Servers()[0].CPULimit(),
+			urls: cluster.URLs(), pids: pids, stop: cluster.Stop, cpuLimit: cluster.Servers()[0].CPULimit(),
 			topology: fmt.Sprintf("client and Redis Cluster of %d masters on one machine", nodes),
 		}, nil
 	}
@@ -112,7 +116,7 @@ func (a *app) operationServers(ctx context.Context, values matrix.Values) (opera
 		return operationTarget{}, err
 	}
 	return operationTarget{
-		urls: []string{server.URL()}, started: true, stop: server.Stop, cpuLimit: server.CPULimit(),
+		urls: []string{server.URL()}, pids: []int{server.PID()}, stop: server.Stop, cpuLimit: server.CPULimit(),
 		topology: "client and Redis on one machine",
 	}, nil
 }

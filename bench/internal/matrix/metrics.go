@@ -46,6 +46,7 @@ var Metrics = map[Measure][]Metric{
 		plain("round_trips", "round trips per operation", "", result.Lower),
 		plain("bytes_sent", "bytes sent per operation", "bytes", result.Lower),
 		plain("bytes_received", "bytes received per operation", "bytes", result.Lower),
+		plain("server_bytes_written", "written to disk per operation", "bytes", result.Lower),
 		detail("server_rss_bytes", "memory of the servers", "bytes", result.Lower),
 	},
 	MeasureCrash: {

@@ -9,8 +9,10 @@ import (
 
 // Config says what to measure, and where.
 type Config struct {
-	URLs    []string // redis:// of one server, or of all masters of a Redis Cluster
-	Started bool     // for this measurement: redis-benchmark shows the password in the list of processes
+	URLs []string // redis:// of one server, or of all masters of a Redis Cluster
+	// PIDs are the processes of the servers, in the order of the URLs, if they were started
+	// for this measurement: redis-benchmark then shows their password in the list of processes.
+	PIDs []int
 
 	Operation string // one of Operations
 	Client    string // one of Clients
@@ -64,6 +66,8 @@ func (c Config) check() error {
 	switch {
 	case len(c.URLs) == 0:
 		return errors.New("urls: there is none")
+	case len(c.PIDs) > 0 && len(c.PIDs) != len(c.URLs):
+		return fmt.Errorf("pids: %d of %d servers", len(c.PIDs), len(c.URLs))
 	case c.Duration < MinDuration:
 		return fmt.Errorf("duration: %v, at least %v", c.Duration, MinDuration)
 	case c.Warmup < 0:

@@ -41,6 +41,7 @@ type Node struct {
 	CPUUS             *float64
 	MainCore          *float64 // share of a core that its main thread used
 	BytesIn, BytesOut *float64
+	BytesWritten      *float64 // to disk
 	RSSBytes          *float64 // at the end
 }
 
@@ -51,6 +52,7 @@ type Node struct {
 //   - server_cpu_us, client_cpu_us: per operation; busiest_cpu_us: of the node of a cluster that
 //     used most, per operation of all nodes; main_core: share of a core that its main thread used
 //   - client_allocs, client_alloc_bytes, round_trips, bytes_sent, bytes_received: per operation
+//   - server_bytes_written: to disk, per operation
 //   - server_rss_bytes: resident memory of all servers at the end
 //   - errors: share of the operations that failed
 func (r Result) Metrics() map[string]float64 {
@@ -86,6 +88,8 @@ func (r Result) Metrics() map[string]float64 {
 	}
 	_, core := r.nodes(func(n Node) *float64 { return n.MainCore })
 	set("main_core", core)
+	written, _ := r.nodes(func(n Node) *float64 { return n.BytesWritten })
+	set("server_bytes_written", per(written, ops))
 	rss, _ := r.nodes(func(n Node) *float64 { return n.RSSBytes })
 	set("server_rss_bytes", rss)
 	return m

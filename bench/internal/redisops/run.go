@@ -43,7 +43,7 @@ func Run(ctx context.Context, cfg Config) (_ Result, err error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if cfg.Client == ClientRedisBenchmark && t.password != "" && !cfg.Started {
+	if cfg.Client == ClientRedisBenchmark && t.password != "" && len(cfg.PIDs) == 0 {
 		return Result{}, errors.New("redis-benchmark shows the server's password in the list of processes: it measures only a server without one, or one started for the run")
 	}
 	b := &bench{cfg: cfg, target: t, w: newWorkload(cfg, "ops:"+rand.Text()[:8])}
@@ -68,7 +68,11 @@ func Run(ctx context.Context, cfg Config) (_ Result, err error) {
 
 func (b *bench) prepare(ctx context.Context) error {
 	for i, url := range b.cfg.URLs {
-		s, err := backend.Sampler(backend.Server{Driver: open.Redis, URL: url})(ctx)
+		server := backend.Server{Driver: open.Redis, URL: url}
+		if len(b.cfg.PIDs) > 0 {
+			server.Local, server.PID = true, b.cfg.PIDs[i]
+		}
+		s, err := backend.Sampler(server)(ctx)
 		if err != nil {
 			return fmt.Errorf("%s: %w", b.target.addrs[i], err)
 		}
@@ -194,7 +198,8 @@ func (b *bench) nodes(r *Result) {
 		s.AddTo(&u)
 		r.Nodes = append(r.Nodes, Node{
 			Address: b.target.addrs[i], CPUUS: u.Total.StoreCPUUS, MainCore: u.Resources.StoreMainCore,
-			BytesIn: u.Total.StoreBytesIn, BytesOut: u.Total.StoreBytesOut, RSSBytes: u.Resources.StoreRSSBytes,
+			BytesIn: u.Total.StoreBytesIn, BytesOut: u.Total.StoreBytesOut,
+			BytesWritten: u.Total.StoreBytesWritten, RSSBytes: u.Resources.StoreRSSBytes,
 		})
 		for _, failure := range u.Failures {
 			r.Failures = append(r.Failures, b.target.addrs[i]+": "+failure)

@@ -24,9 +24,12 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // short measures for a moment.
-func short(urls ...string) Config {
+func short(servers ...*lab.Server) Config {
 	cfg := Default()
-	cfg.URLs, cfg.Started = urls, true
+	cfg.URLs = nil
+	for _, s := range servers {
+		cfg.URLs, cfg.PIDs = append(cfg.URLs, s.URL()), append(cfg.PIDs, s.PID())
+	}
 	cfg.Clients, cfg.Payload = 8, 100
 	cfg.Duration, cfg.Warmup = 150*time.Millisecond, 50*time.Millisecond
 	return cfg
@@ -84,7 +87,7 @@ func TestRun_CountsWhatTheServerCounts_WithEachClient(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := labtest.Start(t, lab.Redis, lab.Config{})
-			cfg := short(server.URL())
+			cfg := short(server)
 			cfg.Client, cfg.Warmup = name, 0 // so that the server has counted only what is in the result
 			if pipelines(name) {
 				cfg.Pipeline = 16
@@ -131,7 +134,7 @@ func TestRun_MeasuresEachOperation_WithBothLibraries(t *testing.T) {
 	commands := map[string]string{"EVAL10": "eval", "EVALSHA10": "evalsha"}
 	for _, name := range Operations() {
 		for _, client := range []string{clientGoRedis, clientRueidis, ClientRedisBenchmark} {
-			cfg := short(server.URL())
+			cfg := short(server)
 			cfg.Operation, cfg.Client, cfg.Warmup = name, client, 0
 			command := commands[name]
 			if command == "" {
@@ -154,13 +157,14 @@ func TestRun_MeasuresACluster_OnEveryBinary(t *testing.T) {
 	for _, binary := range lab.Redis.Binaries() {
 		t.Run(filepath.Base(binary), func(t *testing.T) {
 			t.Parallel()
-			urls := labtest.StartCluster(t, lab.Config{Binary: binary}, 3).URLs()
+			cluster := labtest.StartCluster(t, lab.Config{Binary: binary}, 3)
+			urls := cluster.URLs()
 			clients := []string{clientGoRedisPipeline, clientRueidis}
 			if binary == lab.Redis.Binaries()[0] {
 				clients = slices.DeleteFunc(Clients(), func(name string) bool { return name == ClientRedisBenchmark })
 			}
 			for _, name := range clients {
-				cfg := short(urls...)
+				cfg := short(cluster.Servers()...)
 				cfg.Client, cfg.ManyKeys, cfg.KeysPerRequest, cfg.Warmup = name, true, 10, 0
 				for _, address := range urls {
 					require.NoError(t, connect(t, address).ConfigResetStat(t.Context()).Err())
@@ -183,7 +187,7 @@ func TestRun_MeasuresACluster_OnEveryBinary(t *testing.T) {
 func TestRedisBenchmark_SendsAsManyOperationsAsItIsAskedFor(t *testing.T) {
 	t.Parallel()
 	server := labtest.Start(t, lab.Redis, lab.Config{})
-	cfg := short(server.URL())
+	cfg := short(server)
 	cfg.Client, cfg.Pipeline, cfg.ManyKeys = ClientRedisBenchmark, 16, true
 	target, err := parseTarget(cfg.URLs)
 	require.NoError(t, err)
@@ -216,7 +220,7 @@ func TestParseBenchmark_RefusesOtherOutput(t *testing.T) {
 func TestRun_CountsErrors(t *testing.T) {
 	t.Parallel()
 	server := labtest.Start(t, lab.Redis, lab.Config{})
-	cfg := short(server.URL())
+	cfg := short(server)
 	cfg.Warmup, cfg.Duration = 0, 2*time.Second
 	done := make(chan error, 1)
 	go func() { // the keys vanish in the middle of the measurement
@@ -258,13 +262,14 @@ func TestRun_ReportsWhatDoesNotWork(t *testing.T) {
 		"duration: 1ms, at least 100ms":                              func(c *Config) { c.Duration = time.Millisecond },
 		"warmup: -1ns, at least 0":                                   func(c *Config) { c.Warmup = -1 },
 		"urls: there is none":                                        func(c *Config) { c.URLs = nil },
+		"pids: 2 of 1 servers":                                       func(c *Config) { c.PIDs = []int{1, 2} },
 		"urls: want redis://":                                        func(c *Config) { c.URLs = []string{"http://secret@host"} },
 		"are not measured over TLS":                                  func(c *Config) { c.URLs = []string{"rediss://host"} },
-		"redis-benchmark shows the server's password":                func(c *Config) { c.Client, c.Started = ClientRedisBenchmark, false },
+		"redis-benchmark shows the server's password":                func(c *Config) { c.Client, c.PIDs = ClientRedisBenchmark, nil },
 		"redis-benchmark measures one server":                        func(c *Config) { c.Client, c.KeysPerRequest, c.ManyKeys = ClientRedisBenchmark, 2, true },
 		"connection refused":                                         func(c *Config) { c.URLs = []string{"redis://127.0.0.1:1"} },
 	} {
-		cfg := short(server.URL())
+		cfg := short(server)
 		change(&cfg)
 		_, err := Run(t.Context(), cfg)
 		require.ErrorContains(t, err, want)
@@ -279,7 +284,7 @@ func TestRun_EndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	server := labtest.Start(t, lab.Redis, lab.Config{})
 	for _, name := range []string{clientGoRedis, clientRueidis, ClientRedisBenchmark} {
-		cfg := short(server.URL())
+		cfg := short(server)
 		cfg.Client, cfg.Duration = name, time.Minute
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		_, err := Run(ctx, cfg)
