@@ -186,6 +186,7 @@ func TestCapacity_RefusesWrongInput(t *testing.T) {
 		"slo, percentile":  {searched("--slo", "p98=20ms"), "want one of p50, p90, p95, p99, p99.9, p99.99 and errors"},
 		"slo, time":        {searched("--slo", "p99=20"), `--slo: p99="20", want a time, as 20ms`},
 		"slo, below 0":     {searched("--slo", "p99=-1ms"), "want a time, as 20ms"},
+		"slo, twice":       {searched("--slo", "p99=20ms,p50=5ms,p99=30ms"), `--slo: p99="30ms": p99 has a limit already`},
 		"short hold":       {searched("--hold", "1.9s"), "--hold: 1.9s, must be at least 2s"},
 		"bad hold":         {searched("--hold", "long"), "--hold"},
 		"no search":        {searched("--repeat", "0"), "--repeat: 0, must be at least 1"},

@@ -2,6 +2,7 @@ package result
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -105,7 +106,11 @@ func ParseSLO(text string) (SLO, error) {
 		if err != nil || limit <= 0 {
 			return slo, fmt.Errorf("slo: %s=%q, want a time, as 20ms", key, value)
 		}
-		slo.Latencies = append(slo.Latencies, LatencyGoal{Percentile: percentile, MS: float64(limit) / float64(time.Millisecond)})
+		goal := LatencyGoal{Percentile: percentile, MS: float64(limit) / float64(time.Millisecond)}
+		if slices.ContainsFunc(slo.Latencies, func(g LatencyGoal) bool { return g.Percentile == percentile }) {
+			return slo, fmt.Errorf("slo: %s=%q: %s has a limit already", key, value, goal.Name())
+		}
+		slo.Latencies = append(slo.Latencies, goal)
 	}
 	if len(slo.Latencies) == 0 {
 		return slo, fmt.Errorf("slo: %q bounds no latency, as p99=20ms does", text)
