@@ -74,8 +74,13 @@ func Judge(m Matrix, incomplete error) (result.Matrix, result.Validity) {
 func common(runs []result.MatrixRun) (warnings []string) {
 	count, first, kinds := map[string]int{}, map[string]string{}, []string{}
 	for _, r := range runs {
+		seen := map[string]bool{} // a search has some of them several times
 		for _, text := range r.Validity.Warnings {
 			kind, _, _ := strings.Cut(text, ":")
+			if seen[kind] {
+				continue
+			}
+			seen[kind] = true
 			if count[kind]++; count[kind] == 1 {
 				first[kind] = text
 				kinds = append(kinds, kind)
