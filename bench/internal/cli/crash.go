@@ -6,18 +6,14 @@ import (
 	"fmt"
 	"time"
 
-	"sagabench/bench/internal/environment"
 	"sagabench/bench/internal/loss"
 	"sagabench/bench/internal/matrix"
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/session"
 	"sagabench/deploy/lab"
-	"sagabench/internal/format"
-	"sagabench/store"
 )
 
-// runCrash crashes the store of a variant under load. What that loses is a figure of the
-// run, and no violation.
+// runCrash crashes the store of a variant under load.
 func (a *app) runCrash(ctx context.Context, job matrix.Job) (run result.MatrixRun, err error) {
 	v, err := a.jobVariant(job)
 	if err != nil {
@@ -41,20 +37,5 @@ func (a *app) runCrash(ctx context.Context, job matrix.Job) (run result.MatrixRu
 	if err != nil {
 		return run, err
 	}
-	run.Envelope = result.Envelope{
-		Schema: result.Schema, Kind: result.KindRun,
-		Run: result.Run{
-			ID: result.RunID(began, found.Store.Driver), Started: began, DurationS: found.AfterS, Command: own.cfg.Command,
-			Store: found.Store, Scenario: result.Scenario(cfg.Scenario), AppHosts: 1, SharedHost: true,
-			Topology: "load, app and store on one machine",
-		},
-		Check: found.Check, Environment: environment.Describe(ctx), Validity: result.Validity{Valid: true},
-	}
-	run.Check.Lost = nil
-	lost := *found.Check.Lost
-	if class, known := store.ParseDurability(found.Store.Durability); known && class >= store.D3 && lost > 0 {
-		run.Validity.Warnings = []string{fmt.Sprintf("promise broken: a crash of the %s lost %s in class %s", found.Crash, format.Plural(lost, "acknowledged saga"), class)}
-	}
-	run.Metrics = map[string]float64{"acknowledged": float64(found.Check.Acknowledged), "lost": float64(lost), "window_ms": found.WindowMS}
-	return run, nil
+	return found.MatrixRun(ctx, cfg, began, own.cfg.Command), nil
 }
