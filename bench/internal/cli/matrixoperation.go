@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"sagabench/bench/internal/backend"
 	"sagabench/bench/internal/environment"
 	"sagabench/bench/internal/matrix"
 	"sagabench/bench/internal/redisops"
@@ -18,13 +19,13 @@ import (
 // runOperation measures an operation of a Redis or a Redis Cluster.
 func (a *app) runOperation(ctx context.Context, job matrix.Job) (run result.MatrixRun, err error) {
 	began, values := time.Now(), job.Variant.Values
-	cfg := operationConfig(values)
+	cfg := matrix.OperationConfig(values)
 	servers, err := a.operationServers(ctx, values)
 	if err != nil {
 		return run, err
 	}
-	defer func() { err = errors.Join(err, servers.stop()) }()
-	cfg.URLs, cfg.PIDs = servers.urls, servers.pids
+	defer func() { err = errors.Join(err, servers.Stop()) }()
+	cfg.URLs, cfg.PIDs = servers.URLs, servers.PIDs
 	r, err := redisops.Run(ctx, cfg)
 	if err != nil {
 		return run, err
@@ -32,7 +33,7 @@ func (a *app) runOperation(ctx context.Context, job matrix.Job) (run result.Matr
 	if asked := values.Text(matrix.KeyDurability); asked != "" && asked != r.Store.Durability.String() {
 		return run, fmt.Errorf("durability: the server has %s in place of %s", r.Store.Durability, asked)
 	}
-	run.CPULimit, run.Metrics = servers.cpuLimit, r.Metrics()
+	run.CPULimit, run.Metrics = servers.CPULimit, r.Metrics()
 	run.Envelope = result.Envelope{
 		Schema: result.Schema, Kind: result.KindRun,
 		Run: result.Run{
@@ -40,7 +41,7 @@ func (a *app) runOperation(ctx context.Context, job matrix.Job) (run result.Matr
 			Store: result.Store{
 				Driver: r.Store.Driver, Version: r.Store.Version, Settings: r.Store.Values, Durability: r.Store.Durability.String(),
 			},
-			Topology: servers.topology, SharedHost: len(servers.pids) > 0, Commit: environment.Commit(ctx),
+			Topology: servers.Topology, SharedHost: len(servers.PIDs) > 0, Commit: environment.Commit(ctx),
 		},
 		Validity:    r.Validity(),
 		Environment: environment.Describe(ctx),
@@ -48,35 +49,13 @@ func (a *app) runOperation(ctx context.Context, job matrix.Job) (run result.Matr
 	return run, nil
 }
 
-func operationConfig(values matrix.Values) redisops.Config {
-	cfg := redisops.Default()
-	cfg.Operation = cmp.Or(values.Text(matrix.KeyOperation), cfg.Operation)
-	cfg.Client = cmp.Or(values.Text(matrix.KeyClient), cfg.Client)
-	cfg.Clients = values.Int(matrix.KeyClients, cfg.Clients)
-	cfg.Pipeline = values.Int(matrix.KeyPipeline, cfg.Pipeline)
-	cfg.Payload = values.Int(matrix.KeyPayload, cfg.Payload)
-	cfg.ManyKeys = values.Text(matrix.KeyKeys) == "many"
-	cfg.KeysPerRequest = values.Int(matrix.KeyKeysPerRequest, cfg.KeysPerRequest)
-	cfg.Duration = values.Duration(matrix.KeyDuration, cfg.Duration)
-	cfg.Warmup = values.Duration(matrix.KeyWarmup, cfg.Warmup)
-	return cfg
-}
-
-// operationTarget is the servers that an operation is measured on.
-type operationTarget struct {
-	urls               []string
-	pids               []int // empty: they were running
-	topology, cpuLimit string
-	stop               func() error
-}
-
 // operationServers starts the server or the cluster of a variant, unless it names the URL of
 // one that runs.
-func (a *app) operationServers(ctx context.Context, values matrix.Values) (operationTarget, error) {
+func (a *app) operationServers(ctx context.Context, values matrix.Values) (backend.RedisNodes, error) {
 	name := cmp.Or(values.Text(matrix.KeyStore), open.Redis)
 	target, err := a.target(name)
 	if err != nil {
-		return operationTarget{}, err
+		return backend.RedisNodes{}, err
 	}
 	nodes := values.Int(matrix.KeyNodes, 1)
 	start := starting{start: name == open.Redis, durability: values.Text(matrix.KeyDurability)}
@@ -85,38 +64,17 @@ func (a *app) operationServers(ctx context.Context, values matrix.Values) (opera
 	}
 	switch {
 	case target.Driver != open.Redis:
-		return operationTarget{}, fmt.Errorf("store: %s: operations are measured on a Redis", target.Driver)
+		return backend.RedisNodes{}, fmt.Errorf("store: %s: operations are measured on a Redis", target.Driver)
 	case !start.start && (nodes > 1 || values.Text(matrix.KeyBinary) != "" || values.Text(matrix.KeyCPUs) != ""):
-		return operationTarget{}, errors.New("binary, cpus and nodes are for servers that are started: leave them or the URL out")
+		return backend.RedisNodes{}, errors.New("binary, cpus and nodes are for servers that are started: leave them or the URL out")
 	}
 	settings, err := start.check(name, &target)
 	if err != nil {
-		return operationTarget{}, err
+		return backend.RedisNodes{}, err
 	}
 	if !start.start {
-		return operationTarget{urls: []string{name}, topology: "one Redis that was running", stop: func() error { return nil }}, nil
+		return backend.RedisNodes{URLs: []string{name}, Topology: "one Redis that was running", Stop: func() error { return nil }}, nil
 	}
 	cfg := lab.Config{Binary: values.Text(matrix.KeyBinary), CPUs: values.Float(matrix.KeyCPUs, 0), Settings: settings}
-	if nodes > 1 {
-		cluster, err := lab.StartCluster(ctx, cfg, nodes)
-		if err != nil {
-			return operationTarget{}, err
-		}
-		var pids []int
-		for _, node := range cluster.Servers() {
-			pids = append(pids, node.PID())
-		}
-		return operationTarget{
-			urls: cluster.URLs(), pids: pids, stop: cluster.Stop, cpuLimit: cluster.Servers()[0].CPULimit(),
-			topology: fmt.Sprintf("client and Redis Cluster of %d masters on one machine", nodes),
-		}, nil
-	}
-	server, err := lab.Redis.Start(ctx, cfg)
-	if err != nil {
-		return operationTarget{}, err
-	}
-	return operationTarget{
-		urls: []string{server.URL()}, pids: []int{server.PID()}, stop: server.Stop, cpuLimit: server.CPULimit(),
-		topology: "client and Redis on one machine",
-	}, nil
+	return backend.StartRedis(ctx, cfg, nodes)
 }
