@@ -125,18 +125,10 @@ func (a *app) matrix(ctx context.Context, file matrix.File, options matrix.Optio
 	return nil
 }
 
-// jobFlags are the flags of bench run that keys of a variant are.
-var jobFlags = map[string]string{
-	matrix.KeyDurability: durabilityFlag,
-	matrix.KeyInFlight:   "in-flight",
-	matrix.KeyRate:       "rate",
-	matrix.KeyDuration:   "duration",
-	matrix.KeyWarmup:     "warmup",
-	matrix.KeySteps:      "steps",
-	matrix.KeyBranches:   "branches",
-	matrix.KeyPayload:    "payload",
-	matrix.KeyFail:       "fail",
-	matrix.KeyFill:       "fill",
+// jobFlags are the keys of a variant that are flags of bench run, with hyphens.
+var jobFlags = []string{
+	matrix.KeyDurability, matrix.KeyInFlight, matrix.KeyRate, matrix.KeyDuration, matrix.KeyWarmup,
+	matrix.KeySteps, matrix.KeyBranches, matrix.KeyPayload, matrix.KeyFail, matrix.KeyFill,
 }
 
 // jobVariant returns what runs a job, without the flags of these keys.
@@ -155,9 +147,9 @@ func (a *app) jobVariant(job matrix.Job, without ...string) (*variant, error) {
 	if started {
 		words = append(words, "--start")
 	}
-	for key, flag := range jobFlags {
+	for _, key := range jobFlags {
 		if value := values.Text(key); value != "" && !slices.Contains(without, key) {
-			words = append(words, "--"+flag+"="+value)
+			words = append(words, "--"+strings.ReplaceAll(key, "_", "-")+"="+value)
 		}
 	}
 	for name, value := range values.Settings() {

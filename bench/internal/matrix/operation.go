@@ -20,4 +20,3 @@ func OperationConfig(values Values) redisops.Config {
 	cfg.Warmup = values.Duration(KeyWarmup, cfg.Warmup)
 	return cfg
 }
-
