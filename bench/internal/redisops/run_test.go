@@ -21,7 +21,11 @@ import (
 	"sagabench/store"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// rueidis closes the connections to nodes that it no longer uses after 5 s, also of a client
+// that was closed meanwhile.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
+}
 
 // short measures for a moment.
 func short(servers ...*lab.Server) Config {
