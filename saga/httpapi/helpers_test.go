@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -76,7 +77,13 @@ func start(t testing.TB, s store.Store, change func(*Config, *saga.Config)) *sit
 	})
 	routes := http.NewServeMux()
 	New(c, s, cfg).Register(routes.HandleFunc)
-	server := httptest.NewServer(routes)
+	server := httptest.NewUnstartedServer(routes)
+	// The kernel's own send buffer may grow until it holds a whole answer that nobody reads.
+	server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		_ = c.(*net.TCPConn).SetWriteBuffer(64 << 10)
+		return ctx
+	}
+	server.Start()
 	t.Cleanup(server.Close)
 	return &site{
 		t: t, url: server.URL, branch: branches.URL, branches: participants, log: log,
