@@ -65,7 +65,6 @@ func TestRun_ShowsWhatACrashLoses(t *testing.T) {
 		"mysql flush 1":        {open.MySQL, nil, loss.Machine, "D3", false},
 		"mysql flush 2":        {open.MySQL, settings{"innodb_flush_log_at_trx_commit": "2", "innodb_flush_log_at_timeout": "2000"}, loss.Machine, "D2", true},
 		"postgres on":          {open.Postgres, nil, loss.Machine, "D3", false},
-		"postgres off":         {open.Postgres, settings{"synchronous_commit": "off", "wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"}, loss.Process, "D2", true},
 		"pebble sync, machine": {open.Pebble, nil, loss.Machine, "D3", false},
 		"pebble sync, process": {open.Pebble, nil, loss.Process, "D3", false},
 	} {
@@ -79,7 +78,9 @@ func TestRun_ShowsWhatACrashLoses(t *testing.T) {
 			require.Positive(t, got.Check.Acknowledged)
 			require.Zero(t, *got.Check.BothOutcomes+*got.Check.Uncompensated, got.Findings)
 			require.Equal(t, tt.loses, *got.Check.Lost > 0, got.Findings)
-			require.Equal(t, tt.loses, got.WindowMS > 0)
+			if !tt.loses { // the only lost saga may have been acknowledged last
+				require.Zero(t, got.WindowMS)
+			}
 			require.LessOrEqual(t, got.WindowMS, 1000*got.AfterS+200, "and answers that were on their way")
 			left, err := os.ReadDir(cfg.Dir)
 			require.NoError(t, err)

@@ -305,8 +305,9 @@ func TestLoop_MeasuresTheWholeRequest(t *testing.T) {
 	l := newLoop(cfg, newWorkload(cfg, "test"), slowClient{})
 	r := l.run(t.Context(), 100*time.Millisecond)
 	require.Equal(t, r.Operations, 4*r.Requests)
-	require.InDelta(t, 20, *r.Latency.Mean, 5)
-	require.InDelta(t, 10, r.Requests, 3)
+	require.GreaterOrEqual(t, *r.Latency.Mean, 19.9, "from before the request until its answer")
+	require.Positive(t, r.Requests)
+	require.LessOrEqual(t, r.Requests, int64(12), "two callers, one request each at a time")
 }
 
 // slowClient answers a request after 20 ms.
