@@ -13,6 +13,7 @@ import (
 	"sagabench/bench/internal/audit"
 	"sagabench/bench/internal/environment"
 	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/session"
 )
 
 func (a *app) checkCommand() *cobra.Command {
@@ -55,10 +56,7 @@ func (a *app) check(ctx context.Context, name string, allowEmpty bool) error {
 		Schema: result.Schema, Kind: result.KindCheck,
 		Run: result.Run{
 			ID: result.RunID(started, target.Driver), Started: started, DurationS: time.Since(started).Seconds(), Command: a.command(),
-			Store: result.Store{
-				Driver: settings.Driver, Version: settings.Version,
-				Settings: settings.Values, Durability: settings.Durability.String(),
-			},
+			Store:  session.StoreOf(settings),
 			Commit: environment.Commit(ctx),
 		},
 		Check:       found.Check,

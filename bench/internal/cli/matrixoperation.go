@@ -12,6 +12,7 @@ import (
 	"sagabench/bench/internal/matrix"
 	"sagabench/bench/internal/redisops"
 	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/session"
 	"sagabench/deploy/lab"
 	"sagabench/store/open"
 )
@@ -38,9 +39,7 @@ func (a *app) runOperation(ctx context.Context, job matrix.Job) (run result.Matr
 		Schema: result.Schema, Kind: result.KindRun,
 		Run: result.Run{
 			ID: result.RunID(began, open.Redis), Started: began, DurationS: time.Since(began).Seconds(), Command: a.command(),
-			Store: result.Store{
-				Driver: r.Store.Driver, Version: r.Store.Version, Settings: r.Store.Values, Durability: r.Store.Durability.String(),
-			},
+			Store:    session.StoreOf(r.Store),
 			Topology: servers.Topology, SharedHost: len(servers.PIDs) > 0, Commit: environment.Commit(ctx),
 		},
 		Validity:    r.Validity(),

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/session"
 	"sagabench/deploy/lab"
 	"sagabench/internal/filesystem"
 	"sagabench/store/pebblestore"
@@ -65,9 +66,7 @@ func (s *system) describe(ctx context.Context) (d result.Store, err error) {
 		disk := filesystem.Of(s.server.Dir())
 		settings = settings.WithFileSystem(disk, filesystem.InMemory(disk))
 	}
-	return result.Store{
-		Driver: settings.Driver, Version: settings.Version, Settings: settings.Values, Durability: settings.Durability.String(),
-	}, nil
+	return session.StoreOf(settings), nil
 }
 
 // startApp starts the bench server and returns its URL.

@@ -173,18 +173,17 @@ func (b *bench) listLength(want float64) int64 {
 
 // begin reads the servers' counters.
 func (b *bench) begin(ctx context.Context) error {
-	for i, s := range b.servers {
-		if err := s.Begin(ctx); err != nil {
-			return fmt.Errorf("%s: %w", b.target.addrs[i], err)
-		}
-	}
-	return nil
+	return b.eachSampler(func(s sample.Store) error { return s.Begin(ctx) })
 }
 
 // end reads them again.
 func (b *bench) end(ctx context.Context) error {
+	return b.eachSampler(func(s sample.Store) error { return s.End(ctx) })
+}
+
+func (b *bench) eachSampler(do func(sample.Store) error) error {
 	for i, s := range b.servers {
-		if err := s.End(ctx); err != nil {
+		if err := do(s); err != nil {
 			return fmt.Errorf("%s: %w", b.target.addrs[i], err)
 		}
 	}

@@ -65,9 +65,16 @@ func (s *Session) storeSummary(settings store.Settings) result.Store {
 	if s.site.store == nil {
 		return result.Store{Settings: map[string]string{}}
 	}
+	described := StoreOf(settings)
+	described.RetentionS = s.site.retentionS
+	return described
+}
+
+// StoreOf returns what a result says of a store with these settings, without its retention.
+func StoreOf(settings store.Settings) result.Store {
 	return result.Store{
 		Driver: settings.Driver, Version: settings.Version,
-		Settings: settings.Values, Durability: settings.Durability.String(), RetentionS: s.site.retentionS,
+		Settings: settings.Values, Durability: settings.Durability.String(),
 	}
 }
 
