@@ -275,6 +275,19 @@ func TestJudge_NamesAWinnerWhereIntervalsPart(t *testing.T) {
 	}
 }
 
+func TestJudge_SaysWhyThereIsNoInterval(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 2))
+	f := &fake{metrics: func(matrix.Job) map[string]float64 {
+		return map[string]float64{"store_bytes_written": 0, "p99_ms": math.Exp(10 * rng.NormFloat64())}
+	}}
+	m, err := matrix.Run(t.Context(), config(t, f, abc, 3))
+	require.NoError(t, err)
+	judged, _ := matrix.Judge(m, nil)
+	require.Equal(t, "no ratio: it was 0 in some runs", verdictOf(t, judged, "store_bytes_written").Text)
+	require.Equal(t, "cannot tell: the runs vary too much", verdictOf(t, judged, "p99_ms").Text)
+}
+
 func TestJudge_RanksNobodyWithoutTheSameDurabilityAndValidRuns(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(matrix.Job, *result.MatrixRun){

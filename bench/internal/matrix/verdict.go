@@ -287,7 +287,7 @@ func (t RunTable) verdict(m Metric, with []int, of, along int, level float64, no
 		v.Text = "not ranked"
 		return v
 	case intervals == 0:
-		v.Text = "too few runs"
+		v.Text = noInterval(v.Pairs, fewest)
 		return v
 	}
 	// Those that no other is better than. With noise, a may be better than b, and neither
@@ -317,6 +317,17 @@ func (t RunTable) verdict(m Metric, with []int, of, along int, level float64, no
 		v.Text += " (" + strings.Join(notes, ", ") + ")"
 	}
 	return v
+}
+
+// noInterval says why no pair has an interval. fewest is how many runs each variant has.
+func noInterval(pairs []result.MatrixPair, fewest int) string {
+	switch {
+	case fewest < compare.LeastPairs:
+		return "too few runs"
+	case !slices.ContainsFunc(pairs, func(p result.MatrixPair) bool { return p.Ratio > 0 }):
+		return "no ratio: it was 0 in some runs"
+	}
+	return "cannot tell: the runs vary too much"
 }
 
 type comparedPair struct {
