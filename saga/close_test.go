@@ -56,15 +56,17 @@ func TestClose_DeadlineEnds_OthersTakeOver(t *testing.T) {
 		const sagas = 20
 		stuck := blocking(store.Action(1))
 		cfg := patient()
-		cfg.RequestTimeout = time.Second
-		cfg.RetryInterval = time.Hour // nor does it help to be put off
+		cfg.RequestTimeout = 4 * time.Second // all must be under way within it
+		cfg.RetryInterval = time.Hour        // nor does it help to be put off
 		first := start(t, open(), stuck, cfg)
 		var all []*saga.Saga
+		var submits sync.WaitGroup
 		for range sagas {
 			s := newSaga(3)
 			all = append(all, s)
-			require.NoError(t, first.Submit(t.Context(), s))
+			submits.Go(func() { assert.NoError(t, first.Submit(t.Context(), s)) })
 		}
+		submits.Wait()
 		for range sagas {
 			<-stuck.called
 		}

@@ -112,7 +112,7 @@ func TestFaults_LostCallsAndAnswers(t *testing.T) {
 		c := start(t, &link{Store: s, before: tenth, after: tenth}, crowd.all, cfg)
 		require.EqualValues(t, 16*10, crowd.run(c, 16, func(done int) bool { return done < 10 }))
 		counters := settled(t, c)
-		require.Greater(t, lost.Load(), int64(20))
+		require.Positive(t, lost.Load())
 		require.Positive(t, counters.StoreErrors)
 		repeated := crowd.check(s)
 		require.LessOrEqual(t, int64(repeated), counters.Recovered)

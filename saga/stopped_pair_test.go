@@ -19,13 +19,13 @@ import (
 // pair is two coordinator processes on one store.
 type pair struct {
 	name, url string
-	stops     int
+	stops     int // still to be made
 	nodes     [2]*process
 	all       *participants
 	server    *httptest.Server
 
-	before int // calls of the process that is not stopped, when the other was
-	idle   int // stops in which it made none
+	stopped bool
+	before  int // calls of the process that is not stopped, when the other was
 }
 
 func (p *pair) start(t *testing.T) {
@@ -43,23 +43,27 @@ func (p *pair) start(t *testing.T) {
 
 func (p *pair) other(i int) string { return p.nodes[(i+1)%2].name }
 
-// stop makes stop i, and goOn ends it. After the last of them the processes end.
+func (p *pair) goesOn() bool { return p.stops > 0 }
+
+// stop makes stop i, and goOn ends it. Stops during which the other process does nothing do
+// not count. After the last of them the processes end.
 func (p *pair) stop(t *testing.T, i int) {
-	if i < p.stops {
-		p.before = p.all.by(p.other(i))
-		p.nodes[i%2].stop(t)
-	} else {
+	if p.stopped = p.goesOn(); !p.stopped {
 		p.end()
+		return
 	}
+	p.before = p.all.by(p.other(i))
+	p.nodes[i%2].stop(t)
 }
 
 func (p *pair) goOn(t *testing.T, i int) {
-	if i < p.stops {
-		if p.all.by(p.other(i)) == p.before {
-			p.idle++
-		}
-		require.NoError(t, p.nodes[i%2].Signal(syscall.SIGCONT))
+	if !p.stopped {
+		return
 	}
+	if p.all.by(p.other(i)) > p.before {
+		p.stops--
+	}
+	require.NoError(t, p.nodes[i%2].Signal(syscall.SIGCONT))
 }
 
 func (p *pair) end() {

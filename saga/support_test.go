@@ -27,7 +27,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // opener opens the store of a test. Each further call gives what another
 // process would use beside it; of an engine that allows one process, the same.
@@ -70,7 +70,7 @@ func redisOpener(t *testing.T, server *lab.Server, retention time.Duration) open
 // what is put off goes on soon.
 func patient() saga.Config {
 	cfg := saga.DefaultConfig()
-	cfg.Lease, cfg.RequestTimeout = time.Hour, patience
+	cfg.Lease, cfg.RequestTimeout = time.Hour, 20*time.Second
 	cfg.RetryInterval, cfg.PollInterval = 20*time.Millisecond, 10*time.Millisecond
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	return cfg

@@ -156,21 +156,21 @@ func TestProcess_StopAsksFirst(t *testing.T) {
 	cfg := shell(`trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.01; done`)
 	cfg.Ready = said("up")
 	polite := start(t, cfg)
-	require.NoError(t, polite.Stop(10*time.Second))
+	require.NoError(t, polite.Stop(time.Minute))
 	require.Contains(t, polite.Log(), "bye")
 	require.NoError(t, polite.Wait())
 	require.ErrorIs(t, polite.Signal(os.Interrupt), os.ErrProcessDone)
 	require.NoError(t, polite.Stop(0))
 
 	plain := start(t, shell("exec sleep 60"))
-	require.NoError(t, plain.Stop(10*time.Second), "ended by the signal we sent")
+	require.NoError(t, plain.Stop(time.Minute), "ended by the signal we sent")
 }
 
 func TestProcess_StopAsksWithTheSignalItWasGiven(t *testing.T) {
 	t.Parallel()
 	cfg := shell(`trap '' TERM; trap 'exit 0' INT; echo up; while :; do sleep 0.01; done`)
 	cfg.Ready, cfg.StopSignal = said("up"), syscall.SIGINT
-	require.NoError(t, start(t, cfg).Stop(10*time.Second))
+	require.NoError(t, start(t, cfg).Stop(time.Minute))
 }
 
 func TestProcess_StopKillsWhatDoesNotListen(t *testing.T) {
@@ -186,7 +186,7 @@ func TestProcess_StopReportsABadEnd(t *testing.T) {
 	t.Parallel()
 	process := start(t, shell("exit 4"))
 	<-process.Done()
-	require.EqualError(t, process.Stop(time.Second), "sh ended: exit status 4")
+	require.EqualError(t, process.Stop(time.Minute), "sh ended: exit status 4")
 }
 
 func TestProcess_KillTakesItsChildrenAlong(t *testing.T) {
@@ -199,7 +199,7 @@ func TestProcess_KillTakesItsChildrenAlong(t *testing.T) {
 	require.NoError(t, err)
 	process.Kill()
 	requireGone(t, grandchild)
-	require.NoError(t, process.Stop(time.Second), "we killed it ourselves")
+	require.NoError(t, process.Stop(time.Minute), "we killed it ourselves")
 }
 
 func TestProcess_LogKeepsTheEnd(t *testing.T) {

@@ -44,7 +44,7 @@ func TestSlowSync_DelaysSyncs(t *testing.T) {
 	require.NoError(t, server.SlowSync(time.Hour))
 	done := make(chan error, 1)
 	go func() { done <- client.Set(t.Context(), "key", "value", 0).Err() }()
-	require.Eventually(t, func() bool { return held() == 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return held() == 2 }, time.Minute, time.Millisecond)
 	require.NoError(t, server.SlowSync(0))
 	require.NoError(t, <-done)
 

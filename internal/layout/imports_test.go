@@ -27,7 +27,7 @@ var rules = []struct {
 }{
 	{"store", nil, "the contract knows no engine"},
 	{"store/memstore", []string{"store"}, "a backend knows the contract"},
-	{"store/storetest", []string{"store", "store/memstore"}, "the suite knows only the contract and a model of it"},
+	{"store/storetest", []string{"store", "store/memstore", "internal/race"}, "the suite knows only the contract and a model of it"},
 	{"store/disktest", []string{"store"}, "the suite knows only the contract"},
 	{"store/groupcommit", []string{"store"}, "batching knows no engine"},
 	{"store/redisstore", []string{"store", "lua", "internal/tlsfiles"}, "a backend knows the contract"},
@@ -51,6 +51,7 @@ var rules = []struct {
 	{"internal/format", nil, "numbers are numbers"},
 	{"internal/fill", []string{"saga", "store"}, "it fills any store, and knows no engine"},
 	{"internal/secret", nil, "a secret is text"},
+	{"internal/race", nil, "it knows how tests are built"},
 	{"internal/outage", nil, "it logs what others do"},
 	{"internal/peer", nil, "it knows addresses"},
 	{"internal/tlsfiles", nil, "files are files, whoever speaks TLS"},

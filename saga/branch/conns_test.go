@@ -153,7 +153,7 @@ func TestHTTPCaller_HandshakesThatHang(t *testing.T) {
 	caller, err := branch.NewHTTP(branch.HTTPConfig{ConnsPerHost: 1})
 	require.NoError(t, err)
 	t.Cleanup(caller.Close)
-	outcome, why := caller.Call(within(t, 100*time.Millisecond), saga.Call{GID: "g", Branch: store.Action(0), URL: "https://" + l.Addr().String()})
+	outcome, why := caller.Call(within(t, time.Second), saga.Call{GID: "g", Branch: store.Action(0), URL: "https://" + l.Addr().String()})
 	require.Equal(t, machine.Unknown, outcome, why)
 	conn := <-silent
 	defer conn.Close()

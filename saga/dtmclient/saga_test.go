@@ -133,13 +133,13 @@ func TestSaga_RequestTimeout(t *testing.T) {
 	at.until(s.Gid, "succeed")
 	calls := at.participants.all()
 	require.Len(t, calls, 2)
-	require.GreaterOrEqual(t, calls[1].at.Sub(calls[0].at), 900*time.Millisecond)
+	require.Greater(t, calls[1].at.Sub(calls[0].at), 300*time.Millisecond, "a second, less what the first took to arrive")
 }
 
 // RequestTimeout is dtm's client's own too: an answer that comes later finds nobody.
 func TestSaga_WaitResult_EndsBeforeTheClientsTimeout(t *testing.T) {
 	t.Parallel()
-	for _, timeout := range []int64{1, 5} {
+	for _, timeout := range []int64{4, 8} {
 		t.Run(fmt.Sprint(timeout), func(t *testing.T) {
 			t.Parallel()
 			at := start(t)

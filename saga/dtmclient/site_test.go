@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long a test waits for what must happen.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // site is a server, as its clients know it, and the participants of their sagas.
 type site struct {

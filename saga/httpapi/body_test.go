@@ -11,8 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/internal/race"
 	"sagabench/internal/testkit"
 	"sagabench/saga"
+	"sagabench/store/memstore"
 )
 
 // fullOf is a body of the largest size that holds an element over and over.
@@ -22,6 +24,7 @@ func fullOf(before, element, after string) string {
 
 // Not parallel: it looks at what the process allocates.
 func TestSubmit_ABodyOfManySmallThings_CostsLittleMoreThanItsSize(t *testing.T) {
+	race.Skip(t)
 	at := start(t, testkit.OpenPebble(t), nil)
 	headers := new(strings.Builder)
 	for i := 0; headers.Len() < MaxBodyBytes-100; i++ {
@@ -55,7 +58,7 @@ func TestSubmit_ABodyOfManySmallThings_CostsLittleMoreThanItsSize(t *testing.T) 
 // What stands in strings does not count: payloads are JSON inside JSON.
 func TestSubmit_TakesTheLargestSaga(t *testing.T) {
 	t.Parallel()
-	at := start(t, testkit.OpenPebble(t), nil)
+	at := start(t, memstore.New(time.Hour), nil) // whose thousand writes wait for no disk
 	body := at.sagaOf("large", m{"wait_result": true})
 	var steps []map[string]string
 	var payloads []string
@@ -111,6 +114,7 @@ func TestSubmit_BoundsTheBodiesInMemory(t *testing.T) {
 // What is wrong with a body is told without repeating megabytes of it.
 func TestSubmit_DoesNotRepeatLongValues(t *testing.T) {
 	t.Parallel()
+	race.Skip(t)
 	at := start(t, testkit.OpenPebble(t), nil)
 	long := strings.Repeat("\x7f", MaxBodyBytes-200) // %q makes four characters of each
 	for name, body := range map[string]string{

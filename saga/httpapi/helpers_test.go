@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long a test waits for what must happen.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // adminToken is what the tests' admin shows.
 const adminToken = "the-admin"

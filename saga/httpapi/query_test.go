@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/internal/race"
 	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/saga/inspect"
@@ -222,6 +223,7 @@ func TestSeconds_RoundsUp(t *testing.T) {
 // small ones.
 func TestQuery_BoundsTheLargeAnswersInMemory(t *testing.T) {
 	t.Parallel()
+	race.Skip(t)
 	s := testkit.OpenPebble(t)
 	at := start(t, s, nil)
 	for gid, size := range map[string]int{"large": saga.MaxPayloadBytes, "small": 1} {

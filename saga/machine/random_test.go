@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"sagabench/internal/race"
 	"sagabench/saga"
 	"sagabench/saga/machine"
 	"sagabench/store"
@@ -22,6 +23,7 @@ import (
 // statuses that go back, and epochs that have passed.
 func TestDecide_Random(t *testing.T) {
 	t.Parallel()
+	race.Skip(t)
 	for _, order := range []string{"serial", "free", "ordered"} {
 		for _, limit := range []int{0, 2} {
 			t.Run(fmt.Sprintf("%s, limit %d", order, limit), func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/internal/race"
 	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/store"
@@ -20,6 +21,7 @@ import (
 // go test -artifacts keeps the pictures.
 func TestUI_InABrowser(t *testing.T) {
 	t.Parallel()
+	race.Skip(t)
 	at := start(t, testkit.OpenPebble(t), theToken)
 	at.fill()
 	b := startChromium(t)
@@ -57,6 +59,7 @@ func TestUI_InABrowser(t *testing.T) {
 
 func TestUI_InABrowser_ButtonsWork(t *testing.T) {
 	t.Parallel()
+	race.Skip(t)
 	at := start(t, testkit.OpenPebble(t), theToken)
 	at.fill()
 	b := startChromium(t)

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	patience = 20 * time.Second // how long a test waits for what must happen
+	patience = time.Minute // how long a test waits for what must happen
 	theToken = "the-token-of-the-tests"
 )
 

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"sagabench/internal/secret"
@@ -388,16 +387,24 @@ func TestUI_ReadsLittleAtOnce(t *testing.T) {
 	at := start(t, s, "")
 	at.putOff(&saga.Saga{GID: "held", Steps: []saga.Step{at.step("/away", "")}})
 	var all sync.WaitGroup
+	var answered atomic.Int64
 	for i := range 80 {
 		all.Go(func() {
 			path := "/ui/sagas"
 			if i%2 == 0 {
 				path = "/ui/sagas?status=submitted"
 			}
-			assert.Equal(t, http.StatusOK, at.get(path).StatusCode)
+			switch at.get(path).StatusCode {
+			case http.StatusOK:
+				answered.Add(1)
+			case http.StatusServiceUnavailable: // it has waited for a second
+			default:
+				t.Error("neither answered nor refused")
+			}
 		})
 	}
 	all.Wait()
+	require.Positive(t, answered.Load())
 	require.LessOrEqual(t, s.most.Load(), int64(inspect.MaxBytes/store.MaxPageBytes))
 	require.Greater(t, s.most.Load(), int64(1))
 

@@ -38,7 +38,7 @@ func Run(t *testing.T, server Server, open func(t testing.TB) store.Store) {
 }
 
 // patience is how long a test waits for something that must happen.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 type fixture struct {
 	server Server

@@ -155,7 +155,7 @@ func TestApply_AcrossARestartLosesNothing(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := s.Get(t.Context(), gid(1))
 		return err == nil
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	requireApplied(t, s, []store.Change{finish(1), mark(2)})
 	settings, err := s.Settings(t.Context())
 	require.NoError(t, err)
@@ -376,7 +376,7 @@ func TestOpen_AfterTheServerLostEverything_FindsTheShards(t *testing.T) {
 	require.Eventually(t, func() bool { // its connections were broken
 		_, err := first.Get(t.Context(), "a")
 		return errors.Is(err, store.ErrNotFound)
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	var creates []store.Change
 	for _, gid := range []string{"a", "b", "c", "d", "e", "f"} {
 		creates = append(creates, &store.Create{GID: gid, Body: []byte(`{}`), Steps: 1, Owner: "me"})

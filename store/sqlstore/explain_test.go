@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/internal/fill"
+	"sagabench/internal/race"
 	"sagabench/store"
 	"sagabench/store/sqlstore/sqlconn"
 )
@@ -24,6 +25,7 @@ var finishedRows = flag.Int64("rows", 30_000, "finished sagas in the table of Te
 // No query looks at more rows than it answers with, however many there are, and
 // whatever the server knew when it last counted them.
 func TestQueries_ReadNoMoreThanTheyAnswer(t *testing.T) {
+	race.Skip(t)
 	forEach(t, func(t *testing.T, k *kind) {
 		const unfinished, expired, limit = 300, 3_000, 50
 		cfg := k.config()

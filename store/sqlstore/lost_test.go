@@ -16,7 +16,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // The connection is cut at places all along an answer and a request. What was said
 // to be done is there. What was not said is there or not; it is never refused,
@@ -288,7 +288,7 @@ func requireMended(t *testing.T, s *Store, unnoticed int) {
 
 func (s *Store) lostConns(t *testing.T) int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*s.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var lost atomic.Int64
 	var taken, asked sync.WaitGroup

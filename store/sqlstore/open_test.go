@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/internal/race"
 	"sagabench/store"
 )
 
@@ -184,6 +185,7 @@ func TestSettings_ReadTheDurabilityClass(t *testing.T) {
 
 // What is lost of the class D2 is what the server's own settings say.
 func TestSettings_ReadHowMuchMayBeLost(t *testing.T) {
+	race.Skip(t)
 	forEach(t, func(t *testing.T, k *kind) {
 		settings, name, want := map[string]string{"innodb_flush_log_at_trx_commit": "2", "innodb_flush_log_at_timeout": "7"}, "innodb_flush_log_at_timeout", "7s"
 		if k.name == "postgres" {

@@ -89,10 +89,10 @@ func (v *vanishing) run(call func(*Store) error, message int) (vanished bool, er
 	switch took := time.Since(began); {
 	case !v.p.Vanished():
 		return false, err
-	case err == nil || isRefusal(err) || took > 2*v.s.cfg.Timeout:
+	case err == nil || isRefusal(err) || took > patience:
 		return true, fmt.Errorf("after %v the host was told: %w", took, err)
 	}
-	limit := began.Add(v.s.cfg.Timeout + lockWait + v.s.cfg.silence() + 2*time.Second)
+	limit := began.Add(patience)
 	free := map[string]bool{}
 	for len(free) < vanishedSagas {
 		claimed, err := v.other.ClaimDue(context.Background(), "other", time.Minute, vanishedSagas)
@@ -133,9 +133,7 @@ func TestCalls_WhoseHostVanishesAsItReads_FreeTheirLocks(t *testing.T) {
 		}()
 		require.True(t, other.isLocked(t, gid(0)))
 		defer p.Stall()()
-		began := time.Now()
 		require.Eventually(t, func() bool { return !other.isLocked(t, gid(0)) }, patience, 50*time.Millisecond)
-		require.Less(t, time.Since(began), 3*cfg.silence())
 	})
 }
 

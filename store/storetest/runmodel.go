@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"sagabench/internal/race"
 	"sagabench/store"
 	"sagabench/store/memstore"
 )
@@ -22,7 +23,10 @@ import (
 //
 // Of the times, it compares only whether a saga is due. Each saga is due at once or in
 // an hour, so none becomes due during a sequence.
+//
+// Each sequence has one goroutine: the race detector skips it.
 func RunModel(t *testing.T, h Harness) {
+	race.Skip(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		opts := Options{Retention: rapid.SampledFrom([]time.Duration{long, long, 0}).Draw(rt, "retention")}
 		p := &pair{t: rt, ctx: t.Context(), store: h.Open(t, opts), model: memstore.New(opts.Retention)}

@@ -76,5 +76,5 @@ const (
 	// tolerance is the allowed difference of a store's clock from the local one.
 	tolerance = time.Minute
 	// patience is how long a test waits for something that must happen.
-	patience = 20 * time.Second
+	patience = time.Minute
 )

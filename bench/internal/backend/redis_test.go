@@ -104,7 +104,7 @@ func TestUsage_RedisCostsAreThoseOfTheClients(t *testing.T) {
 
 		cost := u.PerSaga(sagas)
 		require.Positive(t, *cost.StoreCPUUS)
-		require.Less(t, *cost.StoreCPUUS, 500.0)
+		require.Less(t, *cost.StoreCPUUS, 50_000.0, "of a saga, in µs")
 		require.InDelta(t, 200, *cost.StoreMemoryBytes, 80, "key, value and their entry")
 		require.InDelta(t, 1, *cost.StoreCalls, 0.001)
 		require.Nil(t, cost.StoreRoundTrips)
@@ -120,7 +120,7 @@ func TestUsage_SamplerAloneCostsRedisNothing(t *testing.T) {
 		store, cfg := opened(t, redisAt(server))
 		cfg.Every = 5 * time.Millisecond
 		s := begin(t, cfg)
-		require.Eventually(t, func() bool { return store.(*redisSampler).engine.(*redisEngine).traffic.got.Load() > 10_000 }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return store.(*redisSampler).engine.(*redisEngine).traffic.got.Load() > 10_000 }, time.Minute, time.Millisecond)
 		u := end(t, s)
 		require.Zero(t, *u.Total.StoreBytesIn)
 		require.Zero(t, *u.Total.StoreBytesOut)
@@ -138,7 +138,7 @@ func TestUsage_MemoryIsUnknownWhenKeysWentAway(t *testing.T) {
 	ctx := t.Context()
 	require.NoError(t, client.Set(ctx, "a", "b", time.Millisecond).Err())
 	s := begin(t, cfg)
-	require.Eventually(t, func() bool { return client.Exists(ctx, "a").Val() == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return client.Exists(ctx, "a").Val() == 0 }, time.Minute, time.Millisecond)
 	require.NoError(t, s.End(ctx))
 	u := s.Usage()
 	require.Nil(t, u.Total.StoreMemoryBytes)

@@ -104,7 +104,7 @@ func requireCostsOfTheClients(t *testing.T, k sqlKind) {
 		require.Zero(t, *u.Total.StoreCalls)
 	})
 	t.Run("statements", func(t *testing.T) {
-		const sagas = 500
+		const sagas = 200
 		store, cfg := opened(t, k.store)
 		s := begin(t, cfg)
 		for range sagas {
@@ -115,7 +115,8 @@ func requireCostsOfTheClients(t *testing.T, k sqlKind) {
 		require.EqualValues(t, sagas, *u.Total.StoreCalls)
 		require.EqualValues(t, sagas*(5+len(insert)), *u.Total.StoreBytesIn, "a packet's head and its command")
 		require.Positive(t, *u.Total.StoreBytesOut)
-		require.InDelta(t, sagas, *u.Total.StoreFsyncs, 0.2*sagas, "each is a commit, one after another")
+		require.GreaterOrEqual(t, *u.Total.StoreFsyncs, 0.8*sagas, "each is a commit, one after another")
+		require.Less(t, *u.Total.StoreFsyncs, 1.2*sagas+10*u.Elapsed.Seconds(), "and some of the server's own")
 		require.Nil(t, u.Total.StoreMemoryBytes)
 		require.Len(t, u.Failures, 1)
 		require.Contains(t, u.Failures[0], "too little to tell")
@@ -137,9 +138,9 @@ func requireCostsOfTheClients(t *testing.T, k sqlKind) {
 			row := k.db.QueryRowContext(t.Context(), "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
 			return row.Scan(&name, &n) == nil && n == "2"
 		}
-		require.Eventually(t, waits, 20*time.Second, time.Millisecond)
+		require.Eventually(t, waits, time.Minute, time.Millisecond)
 		began := time.Now()
-		require.Eventually(t, func() bool { return time.Since(began) > 200*time.Millisecond }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return time.Since(began) > 200*time.Millisecond }, time.Minute, time.Millisecond)
 		execute(t, k.db, "COMMIT")
 		waiting.Wait()
 		longest := 2 * time.Since(first).Seconds()
@@ -177,15 +178,15 @@ func TestUsage_PostgresCostsAreThoseOfTheClients(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, s.Close()) })
 		sagas := 0
-		load := func(duration time.Duration) {
-			for began := time.Now(); time.Since(began) < duration; sagas++ {
+		load := func(duration time.Duration, least int) {
+			for began := time.Now(); time.Since(began) < duration || sagas < least; sagas++ {
 				execute(t, k.db, insert)
 			}
 		}
-		load(leastWarmUp)
+		load(leastWarmUp, 1)
 		sagas = 0
 		require.NoError(t, s.Begin(t.Context()))
-		load(3 * time.Second) // it tells at least twice, also when it is a little late
+		load(3*time.Second, 100) // it tells at least twice, also when it is a little late
 		u := end(t, s)
 		require.Equal(t, k.server.PID(), store.(*postgresSampler).process.pid)
 		require.InEpsilon(t, sagas, *u.Total.StoreFsyncs, 0.2, "each is a commit, one after another")
@@ -208,7 +209,7 @@ func TestUsage_PostgresCostsAreThoseOfTheClients(t *testing.T) {
 			execute(t, db, "SELECT sum(n) FROM generate_series(1, 500000) AS n")
 			require.NoError(t, db.Close())
 		}
-		require.Eventually(t, func() bool { return len(childrenOf(k.server.PID())) <= 8 }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return len(childrenOf(k.server.PID())) <= 8 }, time.Minute, time.Millisecond)
 		u := finish(t, s)
 		require.Greater(t, *u.Total.StoreCPUUS, 0.1e6)
 		require.Less(t, *u.Total.StoreCPUUS, 4e6*u.Elapsed.Seconds())

@@ -11,6 +11,7 @@ import (
 
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/simserver"
+	"sagabench/internal/race"
 )
 
 const fewSearches = 4
@@ -122,6 +123,7 @@ func bestRate(law simserver.Law) float64 {
 //	go test ./bench/internal/capacity -run TestSearch_TheHeldRateTrulyHolds -v -searches 100
 func TestSearch_TheHeldRateTrulyHolds(t *testing.T) {
 	t.Parallel()
+	race.Skip(t)
 	const perS = 1000
 	for _, c := range []struct {
 		name string

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/compare"
+	"sagabench/internal/race"
 )
 
 // machines are what happens beside the noise: the natural logarithm of the factor by
@@ -67,6 +68,7 @@ func differing(t *testing.T, trials int, noise float64, machine string, change f
 // once.
 func TestMake_ShowsNoDifferenceFromItself(t *testing.T) {
 	t.Parallel()
+	race.Skip(t)
 	const trials = 500
 	for machine := range machines(nil) {
 		for _, noise := range []float64{0.03, 0.10} {
@@ -82,6 +84,7 @@ func TestMake_ShowsNoDifferenceFromItself(t *testing.T) {
 
 func TestMake_FindsATenthMoreCPUPerSaga(t *testing.T) {
 	t.Parallel()
+	race.Skip(t)
 	const trials = 1000
 	for _, machine := range []string{"steady", "drift"} {
 		t.Run(machine, func(t *testing.T) {
@@ -101,6 +104,7 @@ func TestMake_FindsATenthMoreCPUPerSaga(t *testing.T) {
 // each happens in 2.5 of 100 comparisons.
 func TestCheck_IsSeldomWrongAtTheLimit(t *testing.T) {
 	t.Parallel()
+	race.Skip(t)
 	const trials = 1000
 	for _, gates := range [][]compare.Gate{
 		{{Metric: "p99_ms", Percent: 5}},

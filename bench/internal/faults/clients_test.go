@@ -27,7 +27,7 @@ type clients struct {
 	mu           sync.Mutex
 	hosts        []*host // that requests go to
 	acknowledged []string
-	first, tries int               // before the fault: first tries that succeeded, and all first tries
+	first        int               // before the fault: first tries that succeeded
 	broken       bool              // the fault has begun
 	seen         map[string]string // the last status that a read showed
 	backwards    []string          // reads that showed an earlier status than one before
@@ -60,11 +60,8 @@ func (c *clients) submitting(ctx context.Context, client int) {
 func (c *clients) submitted(gid string, try int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if try == 0 && !c.broken {
-		c.tries++
-		if ok {
-			c.first++
-		}
+	if try == 0 && !c.broken && ok {
+		c.first++
 	}
 	if ok {
 		c.acknowledged = append(c.acknowledged, gid)
@@ -142,7 +139,7 @@ func (c *clients) read(from *host, gid string) (status string) {
 }
 
 func (c *clients) do(method string, to *host, path string, body []byte) (status int, answer []byte, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, to.url+api+path, bytes.NewReader(body))
 	if err != nil {

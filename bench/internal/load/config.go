@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"fmt"
+	"net"
 	"time"
 
 	"sagabench/bench/internal/result"
@@ -49,6 +50,8 @@ type Config struct {
 
 	// Observer sees every request; it may be nil.
 	Observer Observer
+
+	dial func(ctx context.Context, network, address string) (net.Conn, error) // of the tests; nil: TCP
 }
 
 // Progress reports how far a run is.

@@ -22,7 +22,6 @@ import (
 
 func TestRun_ErrorsAreCountedByKind(t *testing.T) {
 	t.Parallel()
-	var s sagas
 	kinds := map[string]http.HandlerFunc{
 		"http 500": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 500) },
 		"http 302": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Location", "/"); w.WriteHeader(302) },
@@ -57,29 +56,48 @@ func TestRun_ErrorsAreCountedByKind(t *testing.T) {
 	}
 	for name, handler := range kinds {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			kind, _, _ := strings.Cut(name, ",")
-			var n atomic.Int64
-			cfg := config(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
-				if n.Add(1) == 3 {
-					handler(w, r)
-					return
-				}
-				s.answer(w, store.StatusSucceeded)
-			}))
-			if kind == kindTimeout {
-				cfg.Timeout = 2 * time.Second
+			if kind == kindReset { // connections in memory are not reset
+				t.Parallel()
+				ctx, interrupt := context.WithCancel(t.Context())
+				requireOneError(ctx, t, kind, handler, interrupt, func(h http.HandlerFunc) Config {
+					cfg := config(t, serve(t, h))
+					cfg.Duration, cfg.Grace = time.Hour, time.Hour
+					return cfg
+				})
+				return
 			}
-			cfg.Rate, cfg.Duration = Constant(50), 500*time.Millisecond // 25 requests, the third of which fails
-			res, err := Run(t.Context(), cfg)
-			require.NoError(t, err)
-			require.Equal(t, map[string]int64{kind: 1}, res.ErrorsByKind)
-			require.EqualValues(t, 1, res.Errors)
-			require.Equal(t, n.Load(), res.Requests, "none is sent twice")
-			require.EqualValues(t, res.Requests-1, res.Sagas())
-			require.EqualValues(t, res.Requests-1, res.Latency.TotalCount(), "an error has no latency")
+			inBubble(t, func(t *testing.T) {
+				requireOneError(t.Context(), t, kind, handler, func() {}, func(h http.HandlerFunc) Config { return bubbled(t, h) })
+			})
 		})
 	}
+}
+
+// requireOneError sends 25 requests, the third of which fails.
+func requireOneError(ctx context.Context, t *testing.T, kind string, fail http.HandlerFunc, enough func(), serve func(http.HandlerFunc) Config) {
+	t.Helper()
+	var s sagas
+	var n atomic.Int64
+	cfg := serve(func(w http.ResponseWriter, r *http.Request) {
+		switch n.Add(1) {
+		case 3:
+			fail(w, r)
+			return
+		case 25:
+			enough()
+		}
+		s.answer(w, store.StatusSucceeded)
+	})
+	cfg.Rate = Constant(50)
+	cfg.Duration = max(cfg.Duration, 500*time.Millisecond)
+	res, err := Run(ctx, cfg)
+	require.NoError(t, err)
+	require.Equal(t, map[string]int64{kind: 1}, res.ErrorsByKind)
+	require.EqualValues(t, 1, res.Errors)
+	require.Equal(t, n.Load(), res.Requests, "none is sent twice")
+	require.EqualValues(t, res.Requests-1, res.Sagas())
+	require.EqualValues(t, res.Requests-1, res.Latency.TotalCount(), "an error has no latency")
 }
 
 func TestRun_UnreachableTargetFailsInTheWarmUp(t *testing.T) {
@@ -113,7 +131,7 @@ func TestRun_UntrustedCertificateIsAKindOfItsOwn(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	cfg := config(t, server.URL)
-	cfg.Rate, cfg.Duration = Constant(50), 200*time.Millisecond
+	cfg.Rate, cfg.Duration = Constant(50), time.Second
 	res, err := Run(t.Context(), cfg)
 	require.NoError(t, err)
 	require.Positive(t, res.Requests)
@@ -121,22 +139,24 @@ func TestRun_UntrustedCertificateIsAKindOfItsOwn(t *testing.T) {
 }
 
 func TestRun_ServerThatComesBackIsUsedAgain(t *testing.T) {
-	t.Parallel()
-	var s sagas
-	var n atomic.Int64
-	cfg := config(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		if at := n.Add(1); at > 20 && at <= 30 {
-			panic(http.ErrAbortHandler)
-		}
-		s.answer(w, store.StatusSucceeded)
-	}))
-	cfg.Duration = time.Second
-	res, err := Run(t.Context(), cfg)
-	require.NoError(t, err)
-	require.EqualValues(t, 10, res.Errors)
-	require.Equal(t, n.Load(), res.Requests, "none is sent twice")
-	require.Greater(t, res.Succeeded, int64(20), "some of them afterwards")
-	require.Equal(t, s.told, readAll(t, cfg.Dir))
+	inBubble(t, func(t *testing.T) {
+		var s sagas
+		var n atomic.Int64
+		cfg := bubbled(t, func(w http.ResponseWriter, _ *http.Request) {
+			time.Sleep(10 * time.Millisecond)
+			if at := n.Add(1); at > 20 && at <= 30 {
+				panic(http.ErrAbortHandler)
+			}
+			s.answer(w, store.StatusSucceeded)
+		})
+		cfg.Duration = time.Second
+		res, err := Run(t.Context(), cfg)
+		require.NoError(t, err)
+		require.EqualValues(t, 10, res.Errors)
+		require.Equal(t, n.Load(), res.Requests, "none is sent twice")
+		require.Greater(t, res.Succeeded, int64(20), "some of them afterwards")
+		require.Equal(t, s.told, readAll(t, cfg.Dir))
+	})
 }
 
 func TestRun_BeginErrorEndsTheRun(t *testing.T) {

@@ -61,60 +61,59 @@ func config(t *testing.T, target string) Config {
 	cfg.InFlight = 8
 	cfg.Duration = 300 * time.Millisecond
 	cfg.Warmup = 0
-	cfg.Timeout = 5 * time.Second
+	cfg.Timeout = time.Minute
 	cfg.Grace = 100 * time.Millisecond
 	cfg.Dir = filepath.Join(t.TempDir(), "result")
 	return cfg
 }
 
 func TestRun_ClosedLoopKeepsInFlightBoundedAndRecordsAll(t *testing.T) {
-	t.Parallel()
-	var s sagas
-	var inFlight, most atomic.Int64
-	handler := func(w http.ResponseWriter, r *http.Request) {
-		now := inFlight.Add(1)
-		defer inFlight.Add(-1)
-		for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
-		}
-		time.Sleep(time.Millisecond) // so that requests overlap
-		outcome := store.StatusSucceeded
-		if s.n.Load()%4 == 3 {
-			outcome = store.StatusFailed
-		}
-		s.answer(w, outcome)
-	}
-	cfg := config(t, serve(t, handler))
-	// The connections to each are bounded too: only two show the requests.
-	cfg.Targets = append(cfg.Targets, Target{URL: serve(t, handler)})
-	res, err := Run(t.Context(), cfg)
-	require.NoError(t, err)
-	require.Empty(t, res.Incomplete)
-	require.LessOrEqual(t, most.Load(), int64(8))
-	require.Greater(t, most.Load(), int64(4))
+	inBubble(t, func(t *testing.T) {
+		var s sagas
+		var inFlight, most atomic.Int64
+		cfg := bubbled(t, func(w http.ResponseWriter, _ *http.Request) {
+			now := inFlight.Add(1)
+			defer inFlight.Add(-1)
+			for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
+			}
+			time.Sleep(5 * time.Millisecond)
+			outcome := store.StatusSucceeded
+			if s.n.Load()%4 == 3 {
+				outcome = store.StatusFailed
+			}
+			s.answer(w, outcome)
+		})
+		// The connections to each are bounded too: only two show the requests.
+		cfg.Targets = append(cfg.Targets, Target{URL: "http://b/bench/saga"})
+		res, err := Run(t.Context(), cfg)
+		require.NoError(t, err)
+		require.Empty(t, res.Incomplete)
+		require.EqualValues(t, 8, most.Load())
 
-	require.Equal(t, res.Requests, res.Sagas())
-	require.Positive(t, res.Failed)
-	require.Zero(t, res.Errors)
-	require.Empty(t, res.ErrorsByKind)
-	require.Equal(t, res.Requests, res.Latency.TotalCount())
-	require.Equal(t, res.Requests, res.Service.TotalCount())
-	require.True(t, res.Latency.Equals(res.Service), "a closed loop has no due time but the send")
-	require.GreaterOrEqual(t, res.Latency.Min(), int64(1000))
-	require.InEpsilon(t, float64(res.Requests)/res.Elapsed.Seconds(), res.AchievedPerS, 0.1)
+		require.Equal(t, res.Requests, res.Sagas())
+		require.Positive(t, res.Failed)
+		require.Zero(t, res.Errors)
+		require.Empty(t, res.ErrorsByKind)
+		require.Equal(t, res.Requests, res.Latency.TotalCount())
+		require.Equal(t, res.Requests, res.Service.TotalCount())
+		require.True(t, res.Latency.Equals(res.Service), "a closed loop has no due time but the send")
+		require.GreaterOrEqual(t, res.Latency.Min(), int64(5000))
+		require.InEpsilon(t, 8*200, res.AchievedPerS, 0.05)
 
-	l := res.Load()
-	require.Equal(t, result.Closed, l.Mode)
-	require.Equal(t, 8, l.InFlight)
-	require.Nil(t, l.OfferedPerS)
-	require.Nil(t, l.LatenessMS)
-	require.Nil(t, l.Delayed)
-	require.Nil(t, l.Dropped)
+		l := res.Load()
+		require.Equal(t, result.Closed, l.Mode)
+		require.Equal(t, 8, l.InFlight)
+		require.Nil(t, l.OfferedPerS)
+		require.Nil(t, l.LatenessMS)
+		require.Nil(t, l.Delayed)
+		require.Nil(t, l.Dropped)
 
-	acks := readAll(t, cfg.Dir)
-	require.Equal(t, s.told, acks)
-	require.EqualValues(t, len(acks), res.Acknowledged)
-	require.Equal(t, res.Requests, countResults(t, cfg.Dir))
-	requireHistogramLog(t, cfg.Dir, res)
+		acks := readAll(t, cfg.Dir)
+		require.Equal(t, s.told, acks)
+		require.EqualValues(t, len(acks), res.Acknowledged)
+		require.Equal(t, res.Requests, countResults(t, cfg.Dir))
+		requireHistogramLog(t, cfg.Dir, res)
+	})
 }
 
 func readAll(t *testing.T, dir string) map[string]store.Status {
@@ -122,7 +121,7 @@ func readAll(t *testing.T, dir string) map[string]store.Status {
 	told := map[string]store.Status{}
 	require.NoError(t, Acknowledged(dir, func(a Acknowledgement) error {
 		require.NotContains(t, told, a.GID)
-		require.WithinDuration(t, time.Now(), a.Sent, time.Minute)
+		require.WithinDuration(t, time.Now(), a.Sent, time.Hour)
 		told[a.GID] = a.Outcome
 		return nil
 	}))
@@ -165,159 +164,168 @@ func requireHistogramLog(t *testing.T, dir string, res Result) {
 }
 
 func TestRun_OpenLoopSendsAtTheRateToAllTargets(t *testing.T) {
-	t.Parallel()
-	var s sagas
-	var hits [2]atomic.Int64
-	var targets []Target
-	for i := range hits {
-		targets = append(targets, Target{URL: serve(t, func(w http.ResponseWriter, _ *http.Request) {
-			hits[i].Add(1)
+	inBubble(t, func(t *testing.T) {
+		var s sagas
+		var toA, toB atomic.Int64
+		cfg := bubbled(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Host == "a" {
+				toA.Add(1)
+			} else {
+				toB.Add(1)
+			}
 			s.answer(w, store.StatusSucceeded)
-		})})
-	}
-	cfg := config(t, "")
-	cfg.Targets = targets
-	cfg.Rate = Constant(333.3)
-	cfg.Duration = 600 * time.Millisecond
-	res, err := Run(t.Context(), cfg)
-	require.NoError(t, err)
-	require.EqualValues(t, 200, res.Requests+res.Dropped)
-	require.InDelta(t, hits[0].Load(), hits[1].Load(), 1)
-	l := res.Load()
-	require.Equal(t, result.Open, l.Mode)
-	require.InDelta(t, 333.3, *l.OfferedPerS, 0)
-	require.Equal(t, "333.3/s", l.Profile)
-	require.Equal(t, "constant", l.Arrival)
-	require.NotNil(t, l.LatenessMS)
-	require.NotNil(t, l.Delayed)
-	require.NotNil(t, l.Dropped)
+		})
+		cfg.Targets = append(cfg.Targets, Target{URL: "http://b/bench/saga"})
+		cfg.Rate = Constant(333.3)
+		cfg.Duration = 600 * time.Millisecond
+		res, err := Run(t.Context(), cfg)
+		require.NoError(t, err)
+		require.Equal(t, []int64{100, 100, 200, 0}, []int64{toA.Load(), toB.Load(), res.Requests, res.Dropped})
+		l := res.Load()
+		require.Equal(t, result.Open, l.Mode)
+		require.InDelta(t, 333.3, *l.OfferedPerS, 0)
+		require.Equal(t, "333.3/s", l.Profile)
+		require.Equal(t, "constant", l.Arrival)
+		require.NotNil(t, l.LatenessMS)
+		require.NotNil(t, l.Delayed)
+		require.NotNil(t, l.Dropped)
+	})
 }
 
 // A stall is seen by all requests that were due while it lasted, though only
 // those under way had been sent.
 func TestRun_LatencyFromTheDueTimeShowsAStall(t *testing.T) {
-	t.Parallel()
-	const stall = 300 * time.Millisecond
-	var s sagas
-	began := make(chan time.Time, 1)
-	began <- time.Time{}
-	cfg := config(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		first := <-began
-		if first.IsZero() {
-			first = time.Now()
-		}
-		began <- first
-		if at := time.Since(first); at > 100*time.Millisecond && at < 100*time.Millisecond+stall {
-			time.Sleep(100*time.Millisecond + stall - at)
-		}
-		s.answer(w, store.StatusSucceeded)
-	}))
-	cfg.Rate = Constant(500)
-	cfg.MaxInFlight = 4
-	cfg.Duration = time.Second
-	res, err := Run(t.Context(), cfg)
-	require.NoError(t, err)
-	// 150 of 500 were due while nothing was answered, and 4 of them sent.
-	latency := time.Duration(res.Latency.ValueAtQuantile(85)) * time.Microsecond
-	service := time.Duration(res.Service.ValueAtQuantile(85)) * time.Microsecond
-	require.Greater(t, latency, 50*time.Millisecond)
-	require.Less(t, service, latency/2)
-	require.Greater(t, res.Delayed, int64(100), "the cap on requests in flight held them back, not the generator")
-	require.Equal(t, res.Requests-res.Delayed, res.Lateness.TotalCount())
-	require.Less(t, res.Lateness.ValueAtQuantile(90), int64(50_000))
+	inBubble(t, func(t *testing.T) {
+		const stall = 300 * time.Millisecond
+		var s sagas
+		began := make(chan time.Time, 1)
+		began <- time.Time{}
+		cfg := bubbled(t, func(w http.ResponseWriter, _ *http.Request) {
+			first := <-began
+			if first.IsZero() {
+				first = time.Now()
+			}
+			began <- first
+			if at := time.Since(first); at > 100*time.Millisecond && at < 100*time.Millisecond+stall {
+				time.Sleep(100*time.Millisecond + stall - at)
+			}
+			s.answer(w, store.StatusSucceeded)
+		})
+		cfg.Rate = Constant(500)
+		cfg.MaxInFlight = 4
+		cfg.Duration = time.Second
+		res, err := Run(t.Context(), cfg)
+		require.NoError(t, err)
+		// 150 of 500 were due while nothing was answered, and 4 of them sent.
+		latency := time.Duration(res.Latency.ValueAtQuantile(85)) * time.Microsecond
+		service := time.Duration(res.Service.ValueAtQuantile(85)) * time.Microsecond
+		require.Greater(t, latency, 50*time.Millisecond)
+		require.Less(t, service, latency/2)
+		require.Greater(t, res.Delayed, int64(100), "the cap on requests in flight held them back, not the generator")
+		require.Equal(t, res.Requests-res.Delayed, res.Lateness.TotalCount())
+		require.Less(t, res.Lateness.ValueAtQuantile(90), int64(50_000))
+	})
 }
 
 // Requests that are late because nobody takes the results are the load generator's
 // own doing, even if as many as allowed are under way.
 func TestRun_AGeneratorThatDoesNotTakeItsResultsIsLateByItself(t *testing.T) {
-	t.Parallel()
-	var s sagas
-	cfg := config(t, serve(t, func(w http.ResponseWriter, _ *http.Request) { s.answer(w, store.StatusSucceeded) }))
-	cfg.Rate, cfg.MaxInFlight, cfg.Duration = Constant(300), 30, intervalLength+500*time.Millisecond
-	cfg.Progress = func(Progress) { time.Sleep(400 * time.Millisecond) }
-	res, err := Run(t.Context(), cfg)
-	require.NoError(t, err)
-	require.Greater(t, over(res.Lateness, 50*time.Millisecond), int64(20), "120 were due meanwhile, and 30 could go")
+	inBubble(t, func(t *testing.T) {
+		var s sagas
+		cfg := bubbled(t, func(w http.ResponseWriter, _ *http.Request) { s.answer(w, store.StatusSucceeded) })
+		cfg.Rate, cfg.MaxInFlight, cfg.Duration = Constant(300), 30, intervalLength+500*time.Millisecond
+		cfg.Progress = func(Progress) { time.Sleep(400 * time.Millisecond) }
+		res, err := Run(t.Context(), cfg)
+		require.NoError(t, err)
+		require.Greater(t, over(res.Lateness, 50*time.Millisecond), int64(20), "120 were due meanwhile, and 30 could go")
+	})
 }
 
 func TestRun_OverloadDropsAndAchievesLess(t *testing.T) {
-	t.Parallel()
-	var s sagas
-	cfg := config(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		time.Sleep(10 * time.Millisecond)
-		s.answer(w, store.StatusSucceeded)
-	}))
-	cfg.Rate = Constant(1000)
-	cfg.MaxInFlight = 2
-	res, err := Run(t.Context(), cfg)
-	require.NoError(t, err)
-	require.EqualValues(t, 300, res.Requests+res.Dropped)
-	require.Greater(t, res.Dropped, int64(200))
-	require.Less(t, res.AchievedPerS, 250.0)
-	require.True(t, res.Load().Overloaded())
+	inBubble(t, func(t *testing.T) {
+		var s sagas
+		cfg := bubbled(t, func(w http.ResponseWriter, _ *http.Request) {
+			time.Sleep(10 * time.Millisecond)
+			s.answer(w, store.StatusSucceeded)
+		})
+		cfg.Rate = Constant(1000)
+		cfg.MaxInFlight = 2
+		res, err := Run(t.Context(), cfg)
+		require.NoError(t, err)
+		require.EqualValues(t, 300, res.Requests+res.Dropped)
+		require.Greater(t, res.Dropped, int64(200))
+		require.Less(t, res.AchievedPerS, 250.0)
+		require.True(t, res.Load().Overloaded())
+	})
 }
 
 func TestRun_InterruptStillGivesAResult(t *testing.T) {
-	t.Parallel()
-	var s sagas
-	ctx, interrupt := context.WithCancel(t.Context())
-	defer interrupt()
-	release := make(chan struct{})
-	cfg := config(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if s.n.Load() >= 100 {
-			interrupt()
-			<-release // until after Run has returned
-			return
-		}
-		s.answer(w, store.StatusSucceeded)
-	}))
-	t.Cleanup(func() { close(release) })
-	cfg.Duration = time.Hour
-	began := time.Now()
-	res, err := Run(ctx, cfg)
-	require.NoError(t, err)
-	require.Less(t, time.Since(began), 5*time.Second)
-	require.Equal(t, "interrupted", res.Incomplete)
-	require.GreaterOrEqual(t, res.Succeeded, int64(100))
-	require.Equal(t, res.Errors, res.ErrorsByKind["interrupted"])
-	require.Equal(t, res.Succeeded, res.Acknowledged)
-	require.Equal(t, res.Requests, countResults(t, cfg.Dir))
-	requireHistogramLog(t, cfg.Dir, res)
+	inBubble(t, func(t *testing.T) {
+		var s sagas
+		ctx, interrupt := context.WithCancel(t.Context())
+		defer interrupt()
+		release := make(chan struct{})
+		cfg := bubbled(t, func(w http.ResponseWriter, r *http.Request) {
+			if s.n.Load() >= 100 {
+				interrupt()
+				<-release // until after Run has returned
+				return
+			}
+			s.answer(w, store.StatusSucceeded)
+		})
+		t.Cleanup(func() { close(release) })
+		cfg.Duration = time.Hour
+		began := time.Now()
+		res, err := Run(ctx, cfg)
+		require.NoError(t, err)
+		require.LessOrEqual(t, time.Since(began), cfg.Grace)
+		require.Equal(t, "interrupted", res.Incomplete)
+		require.GreaterOrEqual(t, res.Succeeded, int64(100))
+		require.Equal(t, res.Errors, res.ErrorsByKind["interrupted"])
+		require.Equal(t, res.Succeeded, res.Acknowledged)
+		require.Equal(t, res.Requests, countResults(t, cfg.Dir))
+		requireHistogramLog(t, cfg.Dir, res)
+	})
 }
 
 func TestRun_InterruptOfASlowOpenLoopIsHeard(t *testing.T) {
-	t.Parallel()
-	var s sagas
-	ctx, interrupt := context.WithCancel(t.Context())
-	defer interrupt()
-	cfg := config(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		s.answer(w, store.StatusSucceeded)
-		time.AfterFunc(50*time.Millisecond, interrupt)
-	}))
-	cfg.Rate = Constant(1.0 / 3600)
-	cfg.Duration = 2 * time.Hour
-	res, err := Run(ctx, cfg)
-	require.NoError(t, err)
-	require.EqualValues(t, 1, res.Requests)
-	require.Zero(t, res.Dropped, "the next one is due in an hour")
-	require.Equal(t, "interrupted", res.Incomplete)
+	inBubble(t, func(t *testing.T) {
+		var s sagas
+		ctx, interrupt := context.WithCancel(t.Context())
+		defer interrupt()
+		cfg := bubbled(t, func(w http.ResponseWriter, _ *http.Request) {
+			s.answer(w, store.StatusSucceeded)
+			time.AfterFunc(50*time.Millisecond, interrupt)
+		})
+		cfg.Rate = Constant(1.0 / 3600)
+		cfg.Duration = 2 * time.Hour
+		res, err := Run(ctx, cfg)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, res.Requests)
+		require.Zero(t, res.Dropped, "the next one is due in an hour")
+		require.Equal(t, "interrupted", res.Incomplete)
+	})
 }
 
 func TestRun_ProgressIsTold(t *testing.T) {
-	t.Parallel()
-	var s sagas
-	var told []Progress
-	cfg := config(t, serve(t, func(w http.ResponseWriter, _ *http.Request) { s.answer(w, store.StatusSucceeded) }))
-	cfg.Rate = Constant(100)
-	cfg.Duration = intervalLength + 200*time.Millisecond
-	cfg.Progress = func(p Progress) { told = append(told, p) }
-	res, err := Run(t.Context(), cfg)
-	require.NoError(t, err)
-	require.Len(t, told, 1)
-	require.False(t, told[0].WarmingUp)
-	require.Equal(t, cfg.Duration, told[0].Planned)
-	require.InDelta(t, 100, told[0].PerS, 30)
-	require.Positive(t, told[0].P99)
-	require.Len(t, res.Intervals, 2)
-	require.InEpsilon(t, float64(res.Requests)/res.Elapsed.Seconds(), res.AchievedPerS, 0.1)
+	inBubble(t, func(t *testing.T) {
+		var s sagas
+		var told []Progress
+		cfg := bubbled(t, func(w http.ResponseWriter, _ *http.Request) {
+			time.Sleep(time.Millisecond)
+			s.answer(w, store.StatusSucceeded)
+		})
+		cfg.Rate = Constant(100)
+		cfg.Duration = intervalLength + 200*time.Millisecond
+		cfg.Progress = func(p Progress) { told = append(told, p) }
+		res, err := Run(t.Context(), cfg)
+		require.NoError(t, err)
+		require.Len(t, told, 1)
+		require.False(t, told[0].WarmingUp)
+		require.Equal(t, cfg.Duration, told[0].Planned)
+		require.InDelta(t, 100, told[0].PerS, 1)
+		require.InDelta(t, time.Millisecond, told[0].P99, float64(10*time.Microsecond))
+		require.Len(t, res.Intervals, 2)
+		require.InEpsilon(t, float64(res.Requests)/res.Elapsed.Seconds(), res.AchievedPerS, 0.1)
+	})
 }

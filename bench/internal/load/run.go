@@ -30,6 +30,9 @@ func Run(ctx context.Context, cfg Config) (res Result, err error) {
 	}
 	acks := &ackFile{output: list}
 	transport := newTransport(cfg.Timeout, cfg.workers())
+	if cfg.dial != nil {
+		transport.http.DialContext = cfg.dial
+	}
 	defer transport.close()
 	defer func() {
 		err = errors.Join(err, acks.close())

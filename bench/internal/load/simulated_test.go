@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/simserver"
+	"sagabench/internal/race"
 	"sagabench/store"
 )
 
@@ -57,6 +57,7 @@ func simulate(cfg Config, law simserver.Law) (Result, result.Latency) {
 // hour for as many.
 func TestRun_LatenciesOfAnMM1QueueAreThoseOfTheory(t *testing.T) {
 	t.Parallel()
+	race.Skip(t)
 	const planned = 1000 * time.Second
 	law := simserver.Law{PerS: 1000}
 	res, latency := simulate(Config{Arrival: ArrivalPoisson, Seed: 1, Rate: Constant(500), Duration: planned, MaxInFlight: 1 << 20}, law)
@@ -79,6 +80,7 @@ func TestRun_LatenciesOfAnMM1QueueAreThoseOfTheory(t *testing.T) {
 // not answer.
 func TestRun_AStallShowsInTheLatencyAndNotInTheServiceTime(t *testing.T) {
 	t.Parallel()
+	race.Skip(t)
 	res, latency := simulate(Config{Arrival: ArrivalConstant, Rate: Constant(2000), Duration: 100 * time.Second, MaxInFlight: 4},
 		simserver.Law{PerS: 1e6, StallEvery: time.Second, StallFor: 200 * time.Millisecond})
 	service := result.LatencyOf(res.Service)
@@ -142,61 +144,56 @@ func over(h *hdrhistogram.Histogram, limit time.Duration) (n int64) {
 	return n
 }
 
-// onTime is how long a check on a real clock may be repeated: a busy machine delays
-// what it likes.
-const onTime = 40 * time.Second
-
-// The same on a real clock and over real connections, and what a tool that waits
-// for the answer before it sends again makes of such a server: nothing is wrong.
-func TestRun_AStallIsSeenOnARealServerByAnOpenLoopOnly(t *testing.T) {
+// The same over connections, and what a tool that waits for the answer before it sends
+// again makes of such a server: nothing is wrong.
+func TestRun_AStallIsSeenByAnOpenLoopOnly(t *testing.T) {
 	t.Parallel()
-	law := simserver.Law{PerS: 1e5, StallEvery: time.Second / 2, StallFor: 100 * time.Millisecond}
-	for name, rate := range map[string]Profile{"open": Constant(250), "closed": {}} {
+	for name, perS := range map[string]float64{"open": 1e5, "closed": 2000} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			require.EventuallyWithT(t, func(c *assert.CollectT) {
-				cfg := config(t, serve(t, law.Handler(1).ServeHTTP))
-				cfg.Rate, cfg.InFlight, cfg.MaxInFlight, cfg.Duration = rate, 2, 2, 1500*time.Millisecond
+			inBubble(t, func(t *testing.T) {
+				law := simserver.Law{PerS: perS, StallEvery: time.Second / 2, StallFor: 100 * time.Millisecond}
+				cfg := bubbled(t, law.Handler(1).ServeHTTP)
+				cfg.InFlight, cfg.MaxInFlight, cfg.Duration = 2, 2, 1500*time.Millisecond
+				if name == "open" {
+					cfg.Rate = Constant(250)
+				}
 				res, err := Run(t.Context(), cfg)
-				require.NoError(c, err)
-				require.Zero(c, res.Errors)
+				require.NoError(t, err)
+				require.Zero(t, res.Errors)
 				at := func(h *hdrhistogram.Histogram, percentile float64) float64 {
 					return float64(h.ValueAtQuantile(percentile)) / 1000
 				}
-				require.Less(c, at(res.Service, 90), 20.0, "from the send")
-				require.InDelta(c, 100, float64(res.Service.Max())/1000, 30)
-				if rate.IsOpen() {
-					require.InDelta(c, 50, at(res.Latency, 90), 20)
-					require.InDelta(c, 95, at(res.Latency, 99), 20)
+				require.Less(t, at(res.Service, 90), 5.0, "from the send")
+				require.InDelta(t, 100, float64(res.Service.Max())/1000, 5)
+				if cfg.open() {
+					require.InDelta(t, 50, at(res.Latency, 90), 5)
+					require.InDelta(t, 95, at(res.Latency, 99), 5)
 				} else {
-					require.Less(c, at(res.Latency, 99), 20.0)
+					require.Less(t, at(res.Latency, 99), 5.0)
 				}
-			}, onTime, time.Millisecond)
+			})
 		})
 	}
 }
 
-// A real run over real connections: each latency is the time from when the request
-// was due to when the server, by its own clock, answered it. So short a run is far
-// from the theory's percentiles, so those are of the same requests.
-func TestRun_LatenciesOnARealClockAreThoseThatTheServerSaw(t *testing.T) {
-	t.Parallel()
-	law := simserver.Law{PerS: 200}
-	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		queue := law.Handler(2)
+// Each latency is the time from when the request was due to when the server answered it. So
+// short a run is far from the theory's percentiles, so those are of the same requests.
+func TestRun_LatenciesAreThoseThatTheServerSaw(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		queue := simserver.Law{PerS: 200}.Handler(2)
 		var mu sync.Mutex
 		answered := map[string]time.Time{}
-		cfg := config(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		cfg := bubbled(t, func(w http.ResponseWriter, r *http.Request) {
 			queue.ServeHTTP(w, r)
 			mu.Lock()
 			defer mu.Unlock()
 			answered[r.Header.Get(seqHeader)] = time.Now()
-		}))
+		})
 		cfg.Rate, cfg.Arrival, cfg.Seed, cfg.Duration = Constant(140), ArrivalPoisson, 2, 2*time.Second
 		res, err := Run(t.Context(), cfg)
-		require.NoError(c, err)
-		require.Zero(c, res.Errors)
-		require.EqualValues(c, len(answered), res.Requests)
+		require.NoError(t, err)
+		require.Zero(t, res.Errors)
+		require.EqualValues(t, len(answered), res.Requests)
 
 		var want []float64
 		arrivals := cfg.schedule().arrivals()
@@ -208,7 +205,7 @@ func TestRun_LatenciesOnARealClockAreThoseThatTheServerSaw(t *testing.T) {
 		for _, percentile := range []float64{50, 75, 90, 95} {
 			expected := want[int(percentile/100*float64(len(want)))]
 			got := float64(res.Latency.ValueAtQuantile(percentile)) / 1e6
-			require.InDelta(c, expected, got, 0.03*expected+0.003, "p%v", percentile)
+			require.InDelta(t, expected, got, 0.03*expected+0.0001, "p%v", percentile)
 		}
-	}, onTime, time.Millisecond)
+	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"sagabench/deploy/lab"
 	"sagabench/deploy/lab/labtest"
+	"sagabench/internal/race"
 	"sagabench/lua"
 )
 
@@ -159,6 +160,7 @@ func TestRun_SeveralServers(t *testing.T) {
 // A user of a server that is somebody else's may do little, and CONFIG least.
 func TestBench_WithoutRights_SaysWhatItCouldNotRead(t *testing.T) {
 	t.Parallel()
+	race.Skip(t)
 	server := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{
 		"user": "bench on >word ~b*:* -@all +ping +select +info +time +script|load +evalsha +get +set +setnx +del" +
 			" +getrange +setrange +pexpire +pexpireat +zadd +zrem +zscore",
@@ -193,6 +195,7 @@ func TestOpen_SaysInOneLineWhatIsWrong(t *testing.T) {
 
 func TestBench_NoRoomForALargeIndex(t *testing.T) {
 	t.Parallel()
+	race.Skip(t)
 	server := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{"maxmemory": "16mb"}})
 	cfg := quick()
 	cfg.DueIndexes = []int{400, 10_000_000}

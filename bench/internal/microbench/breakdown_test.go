@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/internal/race"
 	"sagabench/lua"
 )
 
@@ -67,6 +68,7 @@ func known(commands map[string]float64) server {
 // differences, in µs of a server at its median speed, which is itself measured.
 func TestBreakdown_IntervalsHoldTheTruth(t *testing.T) {
 	t.Parallel()
+	race.Skip(t)
 	k := known(map[string]float64{"SETNX": 320, "ZADD": 160, "TIME": 0})
 	truth := map[string]float64{
 		CauseNetwork: 10, CauseDispatch: 0.5, CauseArguments: 5, CauseLua: 5, CauseRest: 1,
@@ -89,6 +91,7 @@ func TestBreakdown_IntervalsHoldTheTruth(t *testing.T) {
 
 func TestBreakdown_NamesTheCostliestLineOnlyIfItIsKnown(t *testing.T) {
 	t.Parallel()
+	race.Skip(t)
 	const trials = 300
 	named := func(k server, rounds int) map[string]int {
 		all := map[string]int{}

@@ -27,6 +27,8 @@ type Config struct {
 	KeysPerRequest int
 
 	Duration, Warmup time.Duration
+
+	keys int // of ManyKeys, in tests; 0: 100,000
 }
 
 // Default measures GET of one key by 50 callers.

@@ -1,6 +1,7 @@
 package redisops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -210,7 +211,7 @@ func newWorkload(cfg Config, prefix string) *workload {
 	}
 	many := 0
 	if cfg.ManyKeys {
-		if many = manyKeys; cfg.Operation == opHGetAll {
+		if many = cmp.Or(cfg.keys, manyKeys); cfg.Operation == opHGetAll {
 			many = manyHashes
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -80,10 +81,10 @@ func TestUsage_ProcessesAreMeasured(t *testing.T) {
 	require.Eventually(t, func() bool {
 		used, err := cpuSeconds(t.Context(), s.app)
 		return err == nil && *used > *s.before.app+0.1
-	}, 20*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	u := end(t, s)
 	require.GreaterOrEqual(t, *u.Total.AppCPUUS, 0.1e6)
-	require.Less(t, *u.Total.AppCPUUS, 2e6*u.Elapsed.Seconds())
+	require.LessOrEqual(t, *u.Total.AppCPUUS, 1e6*float64(runtime.NumCPU())*u.Elapsed.Seconds()+0.1e6)
 	require.Greater(t, *u.Resources.HostBusy, 0.0)
 	require.LessOrEqual(t, *u.Resources.HostBusy, *u.Resources.BusiestCore)
 	require.NotEmpty(t, u.Timeline)
@@ -191,11 +192,11 @@ func TestUsage_TimelineHasTheBatchesNowAndThen(t *testing.T) {
 	t.Cleanup(server.Close)
 	cfg := Default()
 	cfg.AppMetrics = []string{server.URL}
-	cfg.Every, cfg.Timeout = 10*time.Millisecond, time.Minute
+	cfg.Every, cfg.Timeout = 100*time.Millisecond, time.Minute
 	s := begin(t, cfg)
-	require.Eventually(t, func() bool { return looks.Load() >= 10 }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return looks.Load() >= 4 }, time.Minute, 5*time.Millisecond)
 	line := end(t, s).Timeline
-	require.GreaterOrEqual(t, len(line), 9*batchesEvery)
+	require.GreaterOrEqual(t, len(line), 2*batchesEvery)
 	known := 0
 	for i, m := range line {
 		if m.Batch == nil {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long a test waits for what must happen.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // poll is how often it looks.
 const poll = 5 * time.Millisecond

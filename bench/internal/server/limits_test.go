@@ -111,7 +111,7 @@ func TestServer_RefusesGidsThatAreMore(t *testing.T) {
 
 func TestServer_CutsOffSlowClients(t *testing.T) {
 	t.Parallel()
-	at := start(t, testkit.OpenPebble(t), func(c *Config, _ *Deps) { c.Read = 100 * time.Millisecond })
+	at := start(t, testkit.OpenPebble(t), func(c *Config, _ *Deps) { c.Read = 2 * time.Second })
 	address := strings.TrimPrefix(at.server.URL(), "http://")
 	for name, sent := range map[string]string{
 		"nothing":       "",

@@ -64,6 +64,9 @@ func limited(most, perPeer int) func(*Config, *Deps) {
 	return func(c *Config, _ *Deps) { c.MaxConns, c.MaxConnsPerPeer = most, perPeer }
 }
 
+// endlessReads waits for requests longer than any test does.
+func endlessReads(c *Config, _ *Deps) { c.Read = time.Hour }
+
 func TestServer_WhenFull_ClosesTheConnectionThatWaitedLongest(t *testing.T) {
 	t.Parallel()
 	at := start(t, testkit.OpenPebble(t), limited(2, 2))
@@ -86,15 +89,13 @@ func TestServer_WhenFull_ClosesTheConnectionThatWaitedLongest(t *testing.T) {
 // Clients that hold all connections and say nothing keep nobody out.
 func TestServer_AnswersBesideSilentConnections(t *testing.T) {
 	t.Parallel()
-	at := start(t, testkit.OpenPebble(t), limited(20, 20))
+	at := start(t, testkit.OpenPebble(t), limited(20, 20), endlessReads)
 	for range 200 {
 		at.dial(t, here)
 	}
 	for _, path := range []string{"/livez", "/readyz", "/livez"} {
-		began := time.Now()
 		status, _ := at.dial(t, elsewhere).get(path)
 		require.Equal(t, http.StatusOK, status)
-		require.Less(t, time.Since(began), 2*time.Second) // a second, and a slow machine
 	}
 	require.Equal(t, http.StatusOK, at.eventually("/bench/saga", http.StatusOK).status)
 }
@@ -193,17 +194,15 @@ func TestLimitListener_SparesAConnectionWhoseRequestHasCome(t *testing.T) {
 // learning that the server lives.
 func TestServer_AnswersBesideBodiesThatDoNotCome(t *testing.T) {
 	t.Parallel()
-	at := start(t, testkit.OpenPebble(t), withToken, limited(20, 4))
+	at := start(t, testkit.OpenPebble(t), withToken, limited(20, 4), endlessReads)
 	for range 4 + 2*reserveConns {
 		c := at.dial(t, here)
 		_, err := io.WriteString(c.conn, "POST /api/dtmsvr/submit HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n{")
 		require.NoError(t, err)
 	}
 	for range 3 {
-		began := time.Now()
 		status, _ := at.dial(t, elsewhere).get("/livez")
 		require.Equal(t, http.StatusOK, status)
-		require.Less(t, time.Since(began), 2*time.Second) // a second, and a slow machine
 	}
 }
 
@@ -230,10 +229,12 @@ func TestServer_AcceptWaitEndsWhenAConnectionIsIdle(t *testing.T) {
 		_, err = io.Copy(io.Discard, response.Body)
 		require.NoError(t, err)
 	}
-	time.Sleep(4 * minIdle)
-	total := acceptWait()
-	time.Sleep(10 * minIdle)
-	require.Equal(t, total, acceptWait(), "both are idle")
+	var total time.Duration
+	require.Eventually(t, func() bool {
+		total = acceptWait()
+		time.Sleep(10 * minIdle)
+		return total == acceptWait()
+	}, patience, poll, "both are idle")
 	at.eventually("/bench/saga", http.StatusOK)
 	require.Equal(t, total, acceptWait())
 }

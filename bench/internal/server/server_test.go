@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/internal/race"
 	"sagabench/internal/secret"
 	"sagabench/internal/testkit"
 	"sagabench/store"
@@ -217,6 +218,7 @@ func TestServer_ReachesItselfOnAnAddressThatOthersReach(t *testing.T) {
 
 func TestVegetaCommand_DrivesTheServer(t *testing.T) {
 	t.Parallel()
+	race.Skip(t)
 	for _, token := range []secret.Text{{}, secret.New(theToken)} {
 		driveWithVegeta(t, token)
 	}

@@ -26,7 +26,7 @@ import (
 const (
 	asServer  = "TEST_AS_MEASURED_SERVER"
 	announced = "at: "
-	logged    = 50 // sagas after which the server logs a line
+	logged    = 5 // sagas after which the server logs a line
 )
 
 // TestMeasured_Server is the server that the sessions below start: it acknowledges sagas
@@ -83,7 +83,7 @@ func closed(ctx context.Context, t *testing.T, s *Session, ended error) result.S
 // shape is a short closed loop.
 func shape(inFlight int) load.Config {
 	cfg := load.Default()
-	cfg.InFlight, cfg.Duration, cfg.Warmup = inFlight, 100*time.Millisecond, 50*time.Millisecond
+	cfg.InFlight, cfg.Duration, cfg.Warmup = inFlight, 200*time.Millisecond, 50*time.Millisecond
 	return cfg
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/stats"
+	"sagabench/internal/race"
 )
 
 func TestQuantile_InterpolatesAndLeavesItsArgument(t *testing.T) {
@@ -104,6 +105,7 @@ func TestRatioOf_NeedsBothSidesAtSeveralTimes(t *testing.T) {
 // than its level allows, whatever else the machine does meanwhile.
 func TestRatioOf_HoldsTheTruthAsOftenAsItSays(t *testing.T) {
 	t.Parallel()
+	race.Skip(t)
 	const trials, truth, level = 4000, 1.25, 0.95
 	for name, other := range map[string]func(rng *rand.Rand) func(int) float64{
 		"quiet": func(rng *rand.Rand) func(int) float64 {

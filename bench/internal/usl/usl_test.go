@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/usl"
+	"sagabench/internal/race"
 )
 
 var inFlight = []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}
@@ -58,6 +59,7 @@ func TestFitPoints_FindsTheLawOfExactPoints(t *testing.T) {
 // truth in at least 90 of 100 cases, whether or not a parameter is at its bound of 0.
 func TestFitPoints_IntervalsHoldTheTruth(t *testing.T) {
 	t.Parallel()
+	race.Skip(t)
 	for name, c := range map[string]struct{ lambda, sigma, kappa, noise float64 }{
 		"quiet":        {1800, 0.03, 0.00002, 0.02},
 		"noisy":        {1800, 0.03, 0.00002, 0.05},
@@ -96,6 +98,7 @@ func TestFitPoints_IntervalsHoldTheTruth(t *testing.T) {
 // takes from them.
 func TestFitPoints_IntervalsOfFewHostsHoldTheTruth(t *testing.T) {
 	t.Parallel()
+	race.Skip(t)
 	const lambda, sigma, kappa = 10_000.0, 0.08, 0.005
 	truth := func(n float64) float64 { return lambda * n / (1 + sigma*(n-1) + kappa*n*(n-1)) }
 	held := map[float64]int{}
