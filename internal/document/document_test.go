@@ -275,3 +275,29 @@ func TestText_ThinsOutALongTable(t *testing.T) {
 	root, _ := page(t, one(document.Chart{Series: line(points...)}))
 	require.Len(t, elements(root, "tr"), 301)
 }
+
+func TestText_BreaksTheHeadersOfWideTables(t *testing.T) {
+	t.Parallel()
+	table := &document.Table{Corner: "store", Rows: []document.Row{{Name: "redis"}, {Name: "mysql"}}}
+	for range 10 {
+		table.Columns = append(table.Columns, "CPU per saga, µs")
+		for i := range table.Rows {
+			table.Rows[i].Cells = append(table.Rows[i].Cells, []string{"1,234", "failed"}[i])
+		}
+	}
+	var out bytes.Buffer
+	require.NoError(t, document.Text(&out, document.Document{Headline: "All", Parts: []document.Part{{Title: "Costs", Text: []string{"Each."}, Table: table}}}))
+	require.Equal(t, "All\n\nCosts\n  Each.\n"+
+		"       "+strings.Repeat("   CPU per", 10)+"\n"+
+		"  store"+strings.Repeat("  saga, µs", 10)+"\n"+
+		"  redis"+strings.Repeat("     1,234", 10)+"\n"+
+		"  mysql"+strings.Repeat("    failed", 10)+"\n", out.String())
+}
+
+func TestHTML_LeavesOutLabelsWithoutRoom(t *testing.T) {
+	t.Parallel()
+	chart := document.Chart{X: document.Axis{Label: "operations, /s"}, Bars: []string{"redis"}, Series: []document.Series{{Points: []document.Point{{Y: 99_000}}}}}
+	_, text := page(t, document.Document{Parts: []document.Part{{Chart: &chart}}})
+	require.Contains(t, text, ">80,000</text>")
+	require.NotContains(t, text, ">100,000</text>")
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -52,6 +53,21 @@ type drawn struct {
 
 // Long reports whether the name of the row is broken into lines where room is scarce.
 func (r Row) Long() bool { return utf8.RuneCountInString(r.Name) > 14 }
+
+// cellPart is a cell, and what follows it in brackets: where room is scarce, on a line below.
+type cellPart struct{ Value, Aside string }
+
+// Parts returns the cells of the row.
+func (r Row) Parts() (parts []cellPart) {
+	for _, cell := range r.Cells {
+		p := cellPart{Value: cell}
+		if value, aside, ok := strings.Cut(cell, " ("); ok {
+			p = cellPart{value, "(" + aside}
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
 
 // keyEntry explains a series. The key is beside the drawing, not in it, where it could
 // cover a curve.

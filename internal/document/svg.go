@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"html/template"
+	"math"
 	"strings"
 	"unicode/utf8"
 )
@@ -76,15 +77,36 @@ func (d *drawing) text(class, anchor string, x, y float64, text string) {
 	fmt.Fprintf(&d.out, "<text class=\"%s\" text-anchor=\"%s\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", class, anchor, x, y, html.EscapeString(text))
 }
 
-// xAxis draws the line below the plotting area, its ticks and its label.
+// xAxis draws the line below the plotting area, its ticks and its label. Where labels have
+// no room beside each other, it leaves out every other one.
 func (d *drawing) xAxis(label string) {
 	d.line("axis", d.left, d.bottom, d.right, d.bottom)
-	for _, t := range d.x.ticks {
+	every := d.labelEvery()
+	for i, t := range d.x.ticks {
 		x, _ := d.at(t.at, d.y.from)
 		d.line("axis", x, d.bottom, x, d.bottom+t.length())
-		d.text("label", "middle", x, d.bottom+18, t.label)
+		if i%every == 0 {
+			d.text("label", "middle", x, d.bottom+18, t.label)
+		}
 	}
 	d.text("label", "middle", (d.left+d.right)/2, float64(d.height)-5, label)
+}
+
+// labelEvery returns 1 if all labels of the x axis have room, 2 for every other one, and so on.
+func (d *drawing) labelEvery() int {
+	for every := 1; ; every *= 2 {
+		end, crowded := math.Inf(-1), false
+		for i := 0; i < len(d.x.ticks); i += every {
+			if label := d.x.ticks[i].label; label != "" {
+				x, _ := d.at(d.x.ticks[i].at, d.y.from)
+				half := width([]string{label}) / 2
+				crowded, end = crowded || x-half < end, x+half+charWidth
+			}
+		}
+		if !crowded {
+			return every
+		}
+	}
 }
 
 // yAxis draws the line left of the plotting area, its ticks and its label.

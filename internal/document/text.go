@@ -10,8 +10,12 @@ import (
 	"sagabench/internal/format"
 )
 
-// lineWidth is where Text breaks lines of words. Tables and commands are not broken.
-const lineWidth = 80
+// Text breaks lines of words at lineWidth, the headline and the headers of tables at
+// fullWidth. It breaks neither commands nor the rows of tables.
+const (
+	lineWidth = 80
+	fullWidth = 110
+)
 
 // Text writes the document for a terminal.
 func Text(w io.Writer, d Document) error {
@@ -23,14 +27,16 @@ func Text(w io.Writer, d Document) error {
 		out.WriteString(strings.TrimRight(strings.Map(printable, fmt.Sprintf(format, args...)), " ") + "\n")
 	}
 	words := func(first, text string) {
-		for _, wrapped := range wrap(first, text) {
+		for _, wrapped := range wrap(first, text, lineWidth) {
 			line("%s", wrapped)
 		}
 	}
 	if d.Verdict != "" {
 		line("%s", d.Verdict)
 	}
-	line("%s", d.Headline)
+	for _, wrapped := range wrap("", d.Headline, fullWidth) {
+		line("%s", wrapped)
+	}
 	for _, text := range d.Lead {
 		words("", text)
 	}
@@ -64,10 +70,10 @@ const (
 
 // wrap breaks text at spaces. The first line begins with first, and further lines with
 // as many spaces.
-func wrap(first, text string) (lines []string) {
+func wrap(first, text string, width int) (lines []string) {
 	line := first
 	for i, word := range strings.Split(text, " ") {
-		if i > 0 && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > lineWidth {
+		if i > 0 && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
 			lines = append(lines, line)
 			line = pad("", utf8.RuneCountInString(first)) + word
 			continue
@@ -122,30 +128,34 @@ func (p Part) texts(rows int) []string {
 	return texts
 }
 
-// writeTable aligns numbers on the right and words on the left.
+// writeTable aligns columns of numbers on the right, and those with more words on the left.
 func writeTable(line func(string, ...any), corner string, t Table) {
+	first := max(nameWidth, utf8.RuneCountInString(corner)) + 2
 	if corner == "" && t.Corner != "" {
 		corner = "  " + t.Corner
+		first = utf8.RuneCountInString(corner)
 	}
-	first := max(nameWidth, utf8.RuneCountInString(corner)) + 2
-	widths, words := make([]int, len(t.Columns)), make([]bool, len(t.Columns))
-	for i, name := range t.Columns {
-		widths[i] = max(cellWidth, utf8.RuneCountInString(name)+2)
-	}
+	cells, words := make([]int, len(t.Columns)), make([]int, len(t.Columns))
 	for _, r := range t.Rows {
 		first = max(first, 2+utf8.RuneCountInString(r.Name))
 		for i, cell := range r.Cells {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell)+2)
+			cells[i] = max(cells[i], utf8.RuneCountInString(cell))
 			first, _ := utf8.DecodeRuneInString(cell)
-			words[i] = words[i] || unicode.IsLetter(first)
+			switch {
+			case unicode.IsLetter(first):
+				words[i]++
+			case unicode.IsDigit(first):
+				words[i]--
+			}
 		}
 	}
+	heads, widths := headers(t.Columns, cells, fullWidth-first)
 	row := func(name string, cells []string) {
 		var out strings.Builder
 		out.WriteString(pad(name, first))
 		for i, cell := range cells {
 			space := strings.Repeat(" ", widths[i]-2-utf8.RuneCountInString(cell))
-			if words[i] {
+			if words[i] > 0 {
 				out.WriteString("  " + cell + space)
 			} else {
 				out.WriteString("  " + space + cell)
@@ -153,9 +163,52 @@ func writeTable(line func(string, ...any), corner string, t Table) {
 		}
 		line("%s", strings.TrimRight(out.String(), " "))
 	}
-	row(corner, t.Columns)
+	for i, head := range heads {
+		name := ""
+		if i == len(heads)-1 {
+			name = corner
+		}
+		row(name, head)
+	}
 	for _, r := range t.Rows {
 		row("  "+r.Name, r.Cells)
+	}
+}
+
+// headers breaks the headers of columns into as few lines as they need to fit beside each
+// other. It returns the lines, and the widths of the columns with the space before them. cells
+// are the widths of what is below.
+func headers(columns []string, cells []int, room int) (lines [][]string, widths []int) {
+	for n := 1; ; n++ {
+		all, more := 0, false
+		broken := make([][]string, len(columns))
+		widths = make([]int, len(columns))
+		for i, name := range columns {
+			width := cells[i]
+			for broken[i] = wrap("", name, width); len(broken[i]) > n; broken[i] = wrap("", name, width) {
+				width++
+			}
+			for _, text := range broken[i] {
+				width = max(width, utf8.RuneCountInString(text))
+			}
+			widths[i] = max(cellWidth, width+2)
+			all += widths[i]
+			more = more || strings.Count(name, " ") >= n
+		}
+		if all > room && more {
+			continue
+		}
+		lines = make([][]string, n)
+		for i := range lines {
+			for _, head := range broken {
+				text := ""
+				if at := i - (n - len(head)); at >= 0 { // the last lines are beside each other
+					text = head[at]
+				}
+				lines[i] = append(lines[i], text)
+			}
+		}
+		return lines, widths
 	}
 }
 

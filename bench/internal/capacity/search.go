@@ -180,7 +180,7 @@ func (s *searcher) uneven() float64 {
 func (s *searcher) doubt(found result.Search) result.Search {
 	switch {
 	case s.cfg.Repeat < leastSearches && s.uneven() > unevenRatio:
-		found.CannotTell = fmt.Sprintf("the same closed loop carried %s/s to %s/s during the search: the speed of the machine or the store changes too much for one search; --repeat 5 shows the spread of several",
+		found.CannotTell = fmt.Sprintf("the same closed loop carried %s/s to %s/s during the search: the speed of the machine or the store changes too much for one search: repeat it to see the spread",
 			format.Number(slices.Min(s.paces)), format.Number(slices.Max(s.paces)))
 	case found.Held == nil && s.broken != nil && len(s.broken.steps) == 0:
 		found.CannotTell = "the load generator was late at each rate that was to be held"

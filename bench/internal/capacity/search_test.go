@@ -192,7 +192,7 @@ func TestSearch_CannotTell(t *testing.T) {
 	race.Skip(t)
 	wandering := (&system{upTo: 700, pace: func(n int) int64 { return 1000 - 400*int64(n%2) }}).search(t)
 	require.Nil(t, wandering.Held)
-	require.Equal(t, "the same closed loop carried 600/s to 1,000/s during the search: the speed of the machine or the store changes too much for one search; --repeat 5 shows the spread of several", wandering.CannotTell)
+	require.Equal(t, "the same closed loop carried 600/s to 1,000/s during the search: the speed of the machine or the store changes too much for one search: repeat it to see the spread", wandering.CannotTell)
 
 	several := &system{upTo: 700, pace: func(n int) int64 { return 1000 - 400*int64(n%2) }}
 	cfg := Default()

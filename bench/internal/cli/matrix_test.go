@@ -81,7 +81,7 @@ func TestMatrix_RunsStoresAndResumes(t *testing.T) {
 	require.Equal(t, 1, strings.Count(again.stderr, "sagas, block 2 of 2: pebble"), again.stderr)
 	require.NotContains(t, again.stderr, ": redis\n")
 	require.Contains(t, firstLine(again.stdout+"\n"), "Two stores")
-	require.Contains(t, again.stdout, "Could not run")
+	require.Contains(t, again.stdout, "old could not run")
 
 	other := p.run("matrix", "two.yml", "--out", "out", "--repeats", "3")
 	require.Equal(t, exitError, other.code)

@@ -176,17 +176,16 @@ func samples(a, b Side, of func(result.Summary) *float64) []stats.Sample {
 	return list
 }
 
-const (
-	// leastPairs have an interval that says something: two have one degree of freedom.
-	leastPairs = 3
-	// farthest is the ratio at which, or at its inverse, an end of an interval is unknown.
-	farthest = 1000
-)
+// LeastPairs have an interval that says something: two have one degree of freedom.
+const LeastPairs = 3
+
+// farthest is the ratio at which, or at its inverse, an end of an interval is unknown.
+const farthest = 1000
 
 // Interval estimates the ratio of B to A with this confidence level. ok is false if there are
 // fewer than three pairs, or if the interval says nothing.
 func Interval(samples []stats.Sample, level float64) (r stats.Ratio, ok bool) {
-	if len(samples) < 2*leastPairs {
+	if len(samples) < 2*LeastPairs {
 		return r, false
 	}
 	r, ok = stats.RatioOf(samples, level)
@@ -235,7 +234,7 @@ func (m *Metric) setVerdict(d Figure, c Comparison) {
 		m.Verdict = NoDifference
 	case r == nil:
 		m.Verdict = noRatio
-	case c.Pairs < leastPairs:
+	case c.Pairs < LeastPairs:
 		m.Verdict = tooFew
 	case c.Pairs < MinPairs:
 		m.Verdict = fewPairs

@@ -164,9 +164,12 @@ func OfCapacity(s result.CapacitySummary) map[string]float64 {
 			metrics[key] = *x
 		}
 	}
-	if held := s.Capacity.Held; held != nil {
+	switch held := s.Capacity.Held; {
+	case held != nil:
 		set("held_per_s", &held.RatePerS)
 		set("held_p99_ms", held.LatencyMS.P99)
+	case s.Capacity.CannotTell == "" && s.Capacity.Next != nil:
+		metrics["held_per_s"] = 0 // not even the lowest rate
 	}
 	if next := s.Capacity.Next; next != nil {
 		set("next_per_s", &next.RatePerS)

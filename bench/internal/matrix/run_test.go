@@ -276,6 +276,19 @@ func TestJudge_NamesAWinnerWhereIntervalsPart(t *testing.T) {
 	}
 }
 
+func TestJudge_SaysWhyThereIsNoInterval(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 2))
+	f := &fake{metrics: func(matrix.Job) map[string]float64 {
+		return map[string]float64{"store_bytes_written": 0, "p99_ms": math.Exp(10 * rng.NormFloat64())}
+	}}
+	m, err := matrix.Run(t.Context(), config(t, f, abc, 3))
+	require.NoError(t, err)
+	judged, _ := matrix.Judge(m, nil)
+	require.Equal(t, "no ratio: it was 0 in some runs", verdictOf(t, judged, "store_bytes_written").Text)
+	require.Equal(t, "cannot tell: the runs vary too much", verdictOf(t, judged, "p99_ms").Text)
+}
+
 func TestJudge_RanksNobodyWithoutTheSameDurabilityAndValidRuns(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(matrix.Job, *result.MatrixRun){
@@ -397,4 +410,33 @@ func TestJudge_JoinsTheLatenciesOfValidSearches(t *testing.T) {
 	require.NoError(t, err)
 	judged, _ := matrix.Judge(m, nil)
 	require.Equal(t, []result.RatePoint{{RatePerS: 10, P99MS: 1}, {RatePerS: 25, P99MS: 1}, {RatePerS: 25, P99MS: 3}, {RatePerS: 30, P99MS: 1}}, judged.Tables[0].Variants[0].Curve)
+}
+
+func TestJudge_GroupsWarnings(t *testing.T) {
+	t.Parallel()
+	f := &fake{change: func(job matrix.Job, run *result.MatrixRun) error {
+		run.Validity.Warnings = []string{"plan: the predicted CPU is 2 cores, the measured 3", "shared host: all on one"}
+		if job.Variant.Name() != "c" {
+			run.Validity = result.Validity{Because: []string{fmt.Sprintf("the search cannot tell: 100/s to 20%d/s", job.Block)}}
+			run.Validity.Warnings = []string{fmt.Sprintf("at 1,%d00/s: steal: the hypervisor took 1.%d%%", job.Block, job.Block), "plan: the predicted CPU is 2 cores, the measured 3"}
+		}
+		return nil
+	}}
+	m, err := matrix.Run(t.Context(), config(t, f, abc, 2))
+	require.NoError(t, err)
+	_, v := matrix.Judge(m, nil)
+	require.Equal(t, []string{
+		"sagas, a and b: run 1 is not valid: the search cannot tell: 100/s to 201/s",
+		"at 1,100/s: steal: the hypervisor took 1.1% (in 4 of 6 runs)",
+		"shared host: all on one (in 2 of 6 runs)",
+		"plan: the predicted CPU is 2 cores, the measured 3 (in all runs)",
+	}, v.Warnings, "of the most runs first, and figures that differ from predictions last")
+}
+
+func TestOfCapacity_CountsASearchWithoutAHeldRateAsZero(t *testing.T) {
+	t.Parallel()
+	s := result.CapacitySummary{Capacity: result.Capacity{Search: result.Search{Next: &result.Next{RatePerS: 100}}}}
+	require.Equal(t, map[string]float64{"held_per_s": 0, "next_per_s": 100}, matrix.OfCapacity(s))
+	s.Capacity.CannotTell = "the load generator was late"
+	require.NotContains(t, matrix.OfCapacity(s), "held_per_s")
 }

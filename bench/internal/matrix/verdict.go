@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -33,20 +34,7 @@ func Judge(m Matrix, incomplete error) (result.Matrix, result.Validity) {
 	for _, t := range m.Tables {
 		judged := t.judge()
 		all.Tables = append(all.Tables, judged)
-		for _, variant := range judged.Variants {
-			name := judged.Name + ", " + strings.Join(variant.Names, ", ")
-			if variant.Failed != "" {
-				v.Warnings = append(v.Warnings, fmt.Sprintf("%s could not run: %s", name, variant.Failed))
-			}
-			if len(variant.Invalid) > 0 {
-				v.Warnings = append(v.Warnings, fmt.Sprintf("not ranked: %s: %s", name, variant.Invalid[0]))
-			}
-		}
-		for _, g := range judged.Groups {
-			if g.NotRanked != "" && !slices.ContainsFunc(judged.Variants, func(v result.MatrixVariant) bool { return len(v.Invalid) > 0 }) { // else it is said
-				v.Warnings = append(v.Warnings, fmt.Sprintf("not ranked: %s: %s", strings.Join(append([]string{judged.Name}, g.Where...), ", "), g.NotRanked))
-			}
-		}
+		v.Warnings = append(v.Warnings, tableWarnings(judged)...)
 	}
 	runs := m.Runs()
 	valid := 0
@@ -70,13 +58,52 @@ func Judge(m Matrix, incomplete error) (result.Matrix, result.Validity) {
 	return all, v
 }
 
-// common returns the warnings of the runs, each kind once.
+// tableWarnings says which variants could not run, and what is not ranked, each reason once.
+func tableWarnings(t result.MatrixTable) (warnings []string) {
+	names, first, reasons := map[string][]string{}, map[string]string{}, []string{}
+	for _, v := range t.Variants {
+		name := strings.Join(v.Names, ", ")
+		if v.Failed != "" {
+			warnings = append(warnings, fmt.Sprintf("%s, %s could not run: %s", t.Name, name, v.Failed))
+		}
+		if len(v.Invalid) > 0 {
+			reason := figures.ReplaceAllString(v.Invalid[0], "#")
+			if names[reason] = append(names[reason], name); len(names[reason]) == 1 {
+				first[reason] = v.Invalid[0]
+				reasons = append(reasons, reason)
+			}
+		}
+	}
+	notRanked := "not ranked: "
+	if t.Repeats < compare.LeastPairs {
+		notRanked = "" // it would not be ranked with valid runs either
+	}
+	for _, reason := range reasons {
+		warnings = append(warnings, fmt.Sprintf("%s%s, %s: %s", notRanked, t.Name, strings.Join(names[reason], " and "), first[reason]))
+	}
+	for _, g := range t.Groups {
+		if g.NotRanked != "" && len(reasons) == 0 { // else it is said
+			warnings = append(warnings, fmt.Sprintf("not ranked: %s: %s", strings.Join(append([]string{t.Name}, g.Where...), ", "), g.NotRanked))
+		}
+	}
+	return warnings
+}
+
+var (
+	figures = regexp.MustCompile(`[0-9][0-9.,]*`)
+	atRate  = regexp.MustCompile(`^at [0-9.,]+/s: `)
+)
+
+// minor are the kinds of warnings that come last: a figure that is not there shows.
+var minor = []string{"not measured", "plan"}
+
+// common returns the warnings of the runs, each kind once, those of the most runs first.
 func common(runs []result.MatrixRun) (warnings []string) {
 	count, first, kinds := map[string]int{}, map[string]string{}, []string{}
 	for _, r := range runs {
 		seen := map[string]bool{} // a search has some of them several times
 		for _, text := range r.Validity.Warnings {
-			kind, _, _ := strings.Cut(text, ":")
+			kind, _, _ := strings.Cut(atRate.ReplaceAllString(text, ""), ":")
 			if seen[kind] {
 				continue
 			}
@@ -87,8 +114,19 @@ func common(runs []result.MatrixRun) (warnings []string) {
 			}
 		}
 	}
+	weight := func(kind string) int {
+		if slices.Contains(minor, kind) {
+			return 0
+		}
+		return count[kind]
+	}
+	slices.SortStableFunc(kinds, func(a, b string) int { return weight(b) - weight(a) })
 	for _, kind := range kinds {
-		warnings = append(warnings, fmt.Sprintf("%s (in %d of %s)", first[kind], count[kind], format.Plural(len(runs), "run")))
+		in := fmt.Sprintf("%d of %s", count[kind], format.Plural(len(runs), "run"))
+		if count[kind] == len(runs) {
+			in = "all runs"
+		}
+		warnings = append(warnings, first[kind]+" (in "+in+")")
 	}
 	for _, r := range runs {
 		if a, b := runs[0].Environment.Machine(), r.Environment.Machine(); a != b {
@@ -216,10 +254,10 @@ func (t RunTable) rank(variants []result.MatrixVariant) (ranked []result.MatrixG
 	return ranked
 }
 
-// measured returns the variants of the group that have the metric.
+// measured returns the variants of the group that have the metric. A rate of 0 has no ratio.
 func measured(g group, variants []result.MatrixVariant, m Metric) (with []int) {
 	for _, i := range g.variants {
-		if _, ok := variants[i].Figures[m.Key]; ok {
+		if f, ok := variants[i].Figures[m.Key]; ok && (f.High > 0 || m.Better != result.Higher) {
 			with = append(with, i)
 		}
 	}
@@ -287,7 +325,7 @@ func (t RunTable) verdict(m Metric, with []int, of, along int, level float64, no
 		v.Text = "not ranked"
 		return v
 	case intervals == 0:
-		v.Text = "too few runs"
+		v.Text = noInterval(v.Pairs, fewest)
 		return v
 	}
 	// Those that no other is better than. With noise, a may be better than b, and neither
@@ -317,6 +355,17 @@ func (t RunTable) verdict(m Metric, with []int, of, along int, level float64, no
 		v.Text += " (" + strings.Join(notes, ", ") + ")"
 	}
 	return v
+}
+
+// noInterval says why no pair has an interval. fewest is how many runs each variant has.
+func noInterval(pairs []result.MatrixPair, fewest int) string {
+	switch {
+	case fewest < compare.LeastPairs:
+		return "too few runs"
+	case !slices.ContainsFunc(pairs, func(p result.MatrixPair) bool { return p.Ratio > 0 }):
+		return "no ratio: it was 0 in some runs"
+	}
+	return "cannot tell: the runs vary too much"
 }
 
 type comparedPair struct {

@@ -85,19 +85,24 @@ func panelsAlong(t result.MatrixTable, along int) (all []panel) {
 }
 
 // valueNames joins the names of a variant's values along some axes. Axes with one value are
-// left out, and a number has the name of its axis.
+// left out.
 func valueNames(t result.MatrixTable, v result.MatrixVariant, has func(axis int) bool) string {
 	var names []string
 	for i, name := range v.Names {
 		if !has(i) || len(t.Axes[i].Values) < 2 {
 			continue
 		}
-		if _, ok := number(name); ok {
-			name = t.Axes[i].Name + " " + name
-		}
-		names = append(names, name)
+		names = append(names, ValueName(t.Axes[i].Name, name))
 	}
 	return strings.Join(names, ", ")
+}
+
+// ValueName names a value of an axis. A number has the name of its axis.
+func ValueName(axis, value string) string {
+	if _, ok := number(value); ok {
+		return axis + " " + value
+	}
+	return value
 }
 
 // barName is the name of a variant beside its bar. What a crash loses depends on the
@@ -265,7 +270,7 @@ func stackedPicture(t result.MatrixTable, keys []string) *document.Part {
 		}
 		c.Summary = "CPU by process."
 		if len(texts) <= mostInWords {
-			c.Summary = "CPU in µs; total: " + strings.Join(texts, ", ") + "."
+			c.Summary = "CPU in µs; sum of the medians: " + strings.Join(texts, ", ") + "."
 		}
 		charts = append(charts, titled(c, p.title))
 	}

@@ -65,7 +65,7 @@ func TestMatrix_OfAFewVariants(t *testing.T) {
 	require.True(t, charts(t, parts, "Table: p99_ms")[0].Series[0].Points[1].Missing)
 	cpu := charts(t, parts, "Table: CPU")[0]
 	require.Len(t, cpu.Series, 2)
-	require.Equal(t, "CPU in µs; total: pebble 40.0, redis 40.0.", cpu.Summary)
+	require.Equal(t, "CPU in µs; sum of the medians: pebble 40.0, redis 40.0.", cpu.Summary)
 
 	table.Set = map[string]string{"rate": "100/s"}
 	require.Len(t, Matrix(table), 2, "all have the rate that was asked for")

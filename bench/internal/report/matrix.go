@@ -24,13 +24,26 @@ func Matrix(s result.MatrixSummary) document.Document {
 	d := document.Document{
 		Title:    m.Title,
 		Verdict:  s.Validity.Verdict(),
-		Headline: m.Title + ": " + matrixHeadline(m),
-		Lead:     matrixLead(m),
+		Headline: m.Title + ": " + matrixHeadline(m.Tables),
+		Lead:     classLine(m),
 		Command:  s.Run.Command,
+	}
+	whole := answerOf(m)
+	if whole != nil {
+		others := slices.DeleteFunc(slices.Clone(m.Tables), whole.has)
+		d.Headline = m.Title + " at " + whole.demand() + ": " + whole.carried()
+		d.Lead = slices.Concat(whole.verdicts(), d.Lead)
+		if len(others) > 0 {
+			d.Lead = append(d.Lead, "Others: "+matrixHeadline(others)+".")
+		}
+		d.Parts = append(d.Parts, whole.part())
 	}
 	var notes []document.Part
 	for _, t := range m.Tables {
 		parts := matrixTable{t}.parts()
+		for i := range parts {
+			parts[i].Detail = parts[i].Detail || whole.has(t)
+		}
 		for _, p := range picture.Matrix(t) {
 			parts = append(parts, *detail(&p))
 		}
@@ -42,7 +55,8 @@ func Matrix(s result.MatrixSummary) document.Document {
 			detail(tablePart(t.Title+": ratios", matrixTable{t}.ratios())),
 			detail(tablePart(t.Title+": variants", matrixTable{t}.variants())))...)
 	}
-	d.Parts = append(d.Parts, present(because(s.Validity), failed(m), warnings(s.Validity))...)
+	d.Parts = append(d.Parts, document.Part{Title: "Method", Text: method(m)})
+	d.Parts = append(d.Parts, present(because(s.Validity), warnings(s.Validity))...)
 	d.Parts = append(d.Parts, notes...)
 	d.Parts = append(d.Parts, present(
 		detail(factsPart("Environment", environmentFacts(s.Run, s.Environment))),
@@ -67,38 +81,56 @@ func matrixFacts(s result.MatrixSummary) (f facts) {
 	return f
 }
 
-// matrixHeadline names the winner by each metric. If a table has several groups, it counts
-// them instead.
-func matrixHeadline(m result.Matrix) string {
-	var won, same, not, counted []string
-	for _, t := range m.Tables {
-		if text := lostNothing(t); text != "" {
-			counted = append(counted, text)
+// matrixHeadline says for each table what is best.
+func matrixHeadline(tables []result.MatrixTable) string {
+	var texts []string
+	allSame := true
+	for _, t := range tables {
+		text, same := tableHeadline(t)
+		if len(tables) > 1 && text != "" && t.Measure != string(matrix.MeasureCrash) {
+			text = t.Name + ": " + text
 		}
-		if len(t.Groups) != 1 {
-			if text := countWins(t); text != "" {
-				counted = append(counted, text)
-			}
-			continue
-		}
-		for _, v := range t.Groups[0].Verdicts {
-			metric := matrixTable{t}.metric(v.Metric)
-			switch {
-			case metric.Detail:
-			case len(v.Best) > 0:
-				won = append(won, metric.Label+": "+strings.Join(v.Best, " or "))
-			case v.Text == matrix.NoDifference:
-				same = append(same, metric.Label)
-			default:
-				not = append(not, metric.Label)
-			}
+		if allSame = allSame && same; text != "" {
+			texts = append(texts, text)
 		}
 	}
+	switch {
+	case len(texts) == 0:
+		return "nothing is ranked"
+	case allSame && len(texts) > 1:
+		return matrix.NoDifference
+	}
+	return strings.Join(texts, "; ")
+}
+
+// tableHeadline names the winner by each metric. If a table has several groups, it counts
+// them instead. same reports that no difference is seen.
+func tableHeadline(t result.MatrixTable) (text string, same bool) {
+	switch {
+	case t.Measure == string(matrix.MeasureCrash):
+		return lostNothing(t), false
+	case len(t.Groups) != 1:
+		return countWins(t)
+	}
+	var won, equal, not []string
+	for _, v := range t.Groups[0].Verdicts {
+		metric := matrixTable{t}.metric(v.Metric)
+		switch {
+		case metric.Detail, v.Metric == "achieved_per_s" && t.Set[matrix.KeyRate] != "": // all have the same
+		case len(v.Best) > 0:
+			won = append(won, metric.Label+": "+strings.Join(v.Best, " or "))
+		case v.Text == matrix.NoDifference:
+			equal = append(equal, metric.Label)
+		default:
+			not = append(not, metric.Label)
+		}
+	}
+	same = len(won) == 0 && len(not) == 0 && len(equal) > 0
 	if len(won) > 0 {
 		won[0] = "best " + won[0]
 	}
-	if len(same) > 0 {
-		won = append(won, "no difference seen in "+strings.Join(same, ", "))
+	if len(equal) > 0 {
+		won = append(won, matrix.NoDifference+" in "+strings.Join(equal, ", "))
 	}
 	switch {
 	case len(not) > 0 && len(won) == 0:
@@ -106,18 +138,12 @@ func matrixHeadline(m result.Matrix) string {
 	case len(not) > 0:
 		won = append(won, "not ranked by "+strings.Join(not, ", "))
 	}
-	if all := append(won, counted...); len(all) > 0 {
-		return strings.Join(all, "; ")
-	}
-	return "nothing is ranked"
+	return strings.Join(won, "; "), same
 }
 
 // lostNothing names the values of the first axis of a table of crashes for which no crash
 // lost an acknowledged saga.
 func lostNothing(t result.MatrixTable) string {
-	if t.Measure != string(matrix.MeasureCrash) {
-		return ""
-	}
 	var safe []string
 	for _, name := range t.Axes[0].Values {
 		if !slices.ContainsFunc(t.Variants, func(v result.MatrixVariant) bool {
@@ -130,8 +156,8 @@ func lostNothing(t result.MatrixTable) string {
 	return "nothing lost in any crash: " + cmp.Or(strings.Join(safe, ", "), "none of the variants")
 }
 
-// countWins counts the rows in which a value is best.
-func countWins(t result.MatrixTable) string {
+// countWins counts the rows in which a value is best. same reports that there is none.
+func countWins(t result.MatrixTable) (text string, same bool) {
 	wins, order, rows := map[string]int{}, []string{}, 0
 	for _, g := range t.Groups {
 		for _, v := range g.Verdicts {
@@ -143,32 +169,46 @@ func countWins(t result.MatrixTable) string {
 			}
 		}
 	}
-	if rows == 0 {
-		return ""
-	}
-	if len(order) == 0 {
-		return fmt.Sprintf("%s: no difference seen in %s", t.Name, format.Plural(rows, "row"))
+	switch {
+	case rows == 0:
+		return "", true
+	case len(order) == 0:
+		return fmt.Sprintf("%s in %s", matrix.NoDifference, format.Plural(rows, "row")), true
 	}
 	slices.SortStableFunc(order, func(a, b string) int { return wins[b] - wins[a] })
 	var texts []string
 	for _, name := range order {
 		texts = append(texts, fmt.Sprintf("%s best in %d", name, wins[name]))
 	}
-	return fmt.Sprintf("%s: %s of %s", t.Name, strings.Join(texts, ", "), format.Plural(rows, "row"))
+	return fmt.Sprintf("%s of %s", strings.Join(texts, ", "), format.Plural(rows, "row")), false
 }
 
-// matrixLead says how the runs were made, and at which durability.
-func matrixLead(m result.Matrix) (lines []string) {
-	fewest, runs := 0, 0
+// classLine returns a line about the durability, if it is the same everywhere.
+func classLine(m result.Matrix) []string {
 	var classes []string
 	for _, t := range m.Tables {
 		for _, v := range t.Variants {
-			runs += len(v.Runs)
 			if len(v.Runs) > 0 && !slices.Contains(classes, v.Store.Durability) {
 				classes = append(classes, v.Store.Durability)
 			}
 		}
-		if t.Compare != "" && (fewest == 0 || t.Repeats < fewest) {
+	}
+	if len(classes) == 1 {
+		if d, ok := store.ParseDurability(classes[0]); ok {
+			return []string{fmt.Sprintf("All at durability %s: %s.", d, store.Settings{Durability: d}.Meaning())}
+		}
+	}
+	return nil
+}
+
+// method says how the runs were made and compared.
+func method(m result.Matrix) []string {
+	fewest, runs := 0, 0
+	for _, t := range m.Tables {
+		for _, v := range t.Variants {
+			runs += len(v.Runs)
+		}
+		if t.Compare != "" && t.Repeats >= compare.LeastPairs && (fewest == 0 || t.Repeats < fewest) {
 			fewest = t.Repeats
 		}
 	}
@@ -176,28 +216,10 @@ func matrixLead(m result.Matrix) (lines []string) {
 	if fewest > 0 {
 		line += " The best is named only where intervals part: equal variants show one in fewer than 1 of 20 tables."
 	}
-	lines = append(lines, line)
 	if fewest > 0 && fewest < compare.MinPairs {
-		lines = append(lines, fmt.Sprintf("Some tables have only %s of each: only large differences are seen.", format.Plural(fewest, "run")))
+		line += fmt.Sprintf(" With %s of each only large differences are seen.", format.Plural(fewest, "run"))
 	}
-	if len(classes) == 1 {
-		if d, ok := store.ParseDurability(classes[0]); ok {
-			lines = append(lines, fmt.Sprintf("All at durability %s: %s.", d, store.Settings{Durability: d}.Meaning()))
-		}
-	}
-	return lines
-}
-
-func failed(m result.Matrix) *document.Part {
-	var list []string
-	for _, t := range m.Tables {
-		for _, v := range t.Variants {
-			if v.Failed != "" {
-				list = append(list, fmt.Sprintf("%s, %s: %s", t.Name, strings.Join(v.Names, ", "), v.Failed))
-			}
-		}
-	}
-	return listPart("Could not run", list)
+	return []string{line}
 }
 
 // matrixTable renders the parts of a table.
@@ -215,14 +237,18 @@ func (t matrixTable) parts() (parts []document.Part) {
 	if set := t.conditions(); set != "" {
 		title += " (" + set + ")"
 	}
-	along := slices.IndexFunc(t.Axes, func(a result.MatrixAxis) bool { return a.Name == t.Compare })
+	along := t.along()
 	switch {
 	case len(t.Metrics) == 0:
 		return []document.Part{{Title: title, Text: []string{"No valid run: see the warnings."}}}
 	case along < 0:
 		return present(tablePart(title, t.byVariant()))
 	}
-	columns := append(slices.Clone(t.Axes[along].Values), "best")
+	var columns []string
+	for _, value := range t.Axes[along].Values {
+		columns = append(columns, picture.ValueName(t.Axes[along].Name, value))
+	}
+	columns = append(columns, "best")
 	if len(t.Groups) == 1 {
 		table := &document.Table{Columns: columns}
 		for _, m := range t.Metrics {
@@ -239,7 +265,7 @@ func (t matrixTable) parts() (parts []document.Part) {
 	for i, m := range t.Metrics {
 		table := &document.Table{Columns: columns}
 		for _, g := range t.Groups {
-			table.Rows = append(table.Rows, t.row(strings.Join(g.Where, ", "), g, along, m))
+			table.Rows = append(table.Rows, t.row(t.whereName(g, along), g, along, m))
 		}
 		part := tablePart(title+": "+m.Heading(), table)
 		if i != first {
@@ -248,6 +274,11 @@ func (t matrixTable) parts() (parts []document.Part) {
 		parts = append(parts, present(part)...)
 	}
 	return parts
+}
+
+// along is the index of the compared axis, or -1.
+func (t matrixTable) along() int {
+	return slices.IndexFunc(t.Axes, func(a result.MatrixAxis) bool { return a.Name == t.Compare })
 }
 
 // conditions lists what all variants have in common.
@@ -267,14 +298,32 @@ func (t matrixTable) row(name string, g result.MatrixGroup, along int, m result.
 	for _, value := range t.Axes[along].Values {
 		r.Cells = append(r.Cells, t.cell(slices.Insert(slices.Clone(g.Where), along, value), m))
 	}
-	verdict := ""
-	for _, v := range g.Verdicts {
-		if v.Metric == m.Key {
-			verdict = v.Text
-		}
-	}
-	r.Cells = append(r.Cells, verdict)
+	r.Cells = append(r.Cells, verdictOn(g, m.Key).Text)
 	return r
+}
+
+// name is that of a variant.
+func (t matrixTable) name(v result.MatrixVariant) string {
+	var names []string
+	for i, value := range v.Names {
+		names = append(names, picture.ValueName(t.Axes[i].Name, value))
+	}
+	return strings.Join(names, ", ")
+}
+
+// whereName names the values that the variants of a group have in common.
+func (t matrixTable) whereName(g result.MatrixGroup, along int) string {
+	common := t
+	common.Axes = slices.Delete(slices.Clone(t.Axes), along, along+1)
+	return common.name(result.MatrixVariant{Names: g.Where})
+}
+
+// verdictOn returns the verdict of a group by one metric, which is empty if there is none.
+func verdictOn(g result.MatrixGroup, metric string) (v result.MatrixVerdict) {
+	if i := slices.IndexFunc(g.Verdicts, func(v result.MatrixVerdict) bool { return v.Metric == metric }); i >= 0 {
+		v = g.Verdicts[i]
+	}
+	return v
 }
 
 // cell writes the median of a variant.
@@ -282,31 +331,44 @@ func (t matrixTable) cell(names []string, m result.MatrixMetric) string {
 	i := slices.IndexFunc(t.Variants, func(v result.MatrixVariant) bool { return slices.Equal(v.Names, names) })
 	f, ok := t.Variants[i].Figures[m.Key]
 	switch {
-	case !ok && t.Variants[i].Failed != "" && len(t.Variants[i].Runs) == 0:
-		return "failed"
 	case !ok:
-		return format.Unknown
+		return t.absent(t.Variants[i], m.Key)
 	case m.Unit == "yes":
-		return inRuns(f.Runs)
+		return inRuns(f.Runs, len(t.Variants[i].Runs))
+	case m.Key == heldKey && f.Median == 0:
+		return noneHeld
 	case t.Measure == string(matrix.MeasureCrash) && f.Low < f.High: // a crash is as bad as its worst moment
 		return figure(f.Low, m.Unit) + " to " + figure(f.High, m.Unit)
 	}
 	return figure(f.Median, m.Unit)
 }
 
-// inRuns says in how many runs a figure is yes.
-func inRuns(runs []float64) string {
+const noneHeld = "none held"
+
+// absent says why a variant lacks a metric, if it is its main one.
+func (t matrixTable) absent(v result.MatrixVariant, key string) string {
+	switch {
+	case len(v.Runs) == 0 && v.Failed != "":
+		return "failed"
+	case len(v.Runs) == 0 || key != heldKey && key != metKey:
+		return format.Unknown
+	case len(v.Invalid) > 0 && strings.Contains(v.Invalid[0], "cannot tell"):
+		return "cannot tell"
+	case len(v.Invalid) > 0:
+		return "not valid"
+	case key == heldKey:
+		return noneHeld
+	}
+	return format.Unknown
+}
+
+// inRuns says in how many of n runs a figure is yes.
+func inRuns(valid []float64, n int) string {
 	yes := 0
-	for _, x := range runs {
+	for _, x := range valid {
 		yes += int(x)
 	}
-	switch yes {
-	case len(runs):
-		return "yes"
-	case 0:
-		return "no"
-	}
-	return fmt.Sprintf("%d of %d", yes, len(runs))
+	return fmt.Sprintf("%d of %d", yes, n)
 }
 
 func figure(x float64, unit string) string {
@@ -335,7 +397,7 @@ func (t matrixTable) byVariant() *document.Table {
 		}
 	}
 	for _, v := range t.Variants {
-		r := document.Row{Name: strings.Join(v.Names, ", ")}
+		r := document.Row{Name: t.name(v)}
 		if classes {
 			r.Cells = append(r.Cells, cmp.Or(v.Store.Durability, format.Unknown))
 		}
@@ -355,7 +417,7 @@ func (t matrixTable) figures() *document.Table {
 	for _, v := range t.Variants {
 		for _, m := range t.Metrics {
 			if f, ok := v.Figures[m.Key]; ok {
-				table.Rows = append(table.Rows, document.Row{Name: strings.Join(v.Names, ", "), Cells: []string{
+				table.Rows = append(table.Rows, document.Row{Name: t.name(v), Cells: []string{
 					m.Heading(), figure(f.Median, m.Unit), figure(f.Low, m.Unit), figure(f.High, m.Unit), format.Count(len(f.Runs)),
 				}})
 			}
@@ -367,11 +429,12 @@ func (t matrixTable) figures() *document.Table {
 // ratios has the intervals that the verdicts are from.
 func (t matrixTable) ratios() *document.Table {
 	table := &document.Table{Columns: []string{"metric", "ratio", "from", "to"}}
+	along := t.along()
 	for _, g := range t.Groups {
 		for _, v := range g.Verdicts {
 			for _, p := range v.Pairs {
 				table.Rows = append(table.Rows, document.Row{
-					Name: strings.Join(append(slices.Clone(g.Where), p.B+" / "+p.A), ", "),
+					Name: strings.TrimPrefix(t.whereName(g, along)+", "+p.B+" / "+p.A, ", "),
 					Cells: []string{
 						t.metric(v.Metric).Label, format.Ratio(p.Ratio), format.Optional(p.Low, format.Ratio), format.Optional(p.High, format.Ratio),
 					},
@@ -394,7 +457,7 @@ func (t matrixTable) variants() *document.Table {
 		if class == "" {
 			class = format.Unknown
 		}
-		table.Rows = append(table.Rows, document.Row{Name: strings.Join(v.Names, ", "), Cells: []string{
+		table.Rows = append(table.Rows, document.Row{Name: t.name(v), Cells: []string{
 			strings.TrimSpace(v.Store.Driver + " " + v.Store.Version), class, limit, format.Count(len(v.Runs)), strings.Join(v.Invalid, "; "),
 		}})
 	}
