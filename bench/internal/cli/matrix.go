@@ -112,7 +112,7 @@ func (a *app) matrix(ctx context.Context, file matrix.File, options matrix.Optio
 	s := result.MatrixSummary{Envelope: derived(ctx, result.KindMatrix, began, of, v), Matrix: judged}
 	s.Run.Command = a.command()
 	for _, t := range judged.Tables {
-		if err := result.WriteFile(a.out, t.Name+".csv", func(w io.Writer) error { return report.MatrixCSV(w, t) }); err != nil {
+		if err := result.WriteFile(a.out, t.Name+".csv", func(w io.Writer) error { return matrix.WriteCSV(w, t) }); err != nil {
 			return err
 		}
 	}

@@ -2,9 +2,7 @@ package report
 
 import (
 	"cmp"
-	"encoding/csv"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +22,7 @@ func Matrix(s result.MatrixSummary) document.Document {
 	d := document.Document{
 		Title:    m.Title,
 		Verdict:  s.Validity.Verdict(),
-		Headline: m.Title + ": " + matrixHeadline(m.Tables),
+		Headline: m.Title + ": " + matrix.Headline(m.Tables),
 		Lead:     classLine(m),
 		Command:  s.Run.Command,
 	}
@@ -34,7 +32,7 @@ func Matrix(s result.MatrixSummary) document.Document {
 		d.Headline = m.Title + " at " + whole.demand() + ": " + whole.carried()
 		d.Lead = slices.Concat(whole.verdicts(), d.Lead)
 		if len(others) > 0 {
-			d.Lead = append(d.Lead, "Others: "+matrixHeadline(others)+".")
+			d.Lead = append(d.Lead, "Others: "+matrix.Headline(others)+".")
 		}
 		d.Parts = append(d.Parts, whole.part())
 	}
@@ -79,108 +77,6 @@ func matrixFacts(s result.MatrixSummary) (f facts) {
 	f.add("variant file", s.Matrix.File+", SHA-256 "+s.Matrix.Hash)
 	f.add("order", "drawn from seed "+strconv.FormatUint(s.Matrix.Seed, 10))
 	return f
-}
-
-// matrixHeadline says for each table what is best.
-func matrixHeadline(tables []result.MatrixTable) string {
-	var texts []string
-	allSame := true
-	for _, t := range tables {
-		text, same := tableHeadline(t)
-		if len(tables) > 1 && text != "" && t.Measure != string(matrix.MeasureCrash) {
-			text = t.Name + ": " + text
-		}
-		if allSame = allSame && same; text != "" {
-			texts = append(texts, text)
-		}
-	}
-	switch {
-	case len(texts) == 0:
-		return "nothing is ranked"
-	case allSame && len(texts) > 1:
-		return matrix.NoDifference
-	}
-	return strings.Join(texts, "; ")
-}
-
-// tableHeadline names the winner by each metric. If a table has several groups, it counts
-// them instead. same reports that no difference is seen.
-func tableHeadline(t result.MatrixTable) (text string, same bool) {
-	switch {
-	case t.Measure == string(matrix.MeasureCrash):
-		return lostNothing(t), false
-	case len(t.Groups) != 1:
-		return countWins(t)
-	}
-	var won, equal, not []string
-	for _, v := range t.Groups[0].Verdicts {
-		metric := matrixTable{t}.metric(v.Metric)
-		switch {
-		case metric.Detail, v.Metric == "achieved_per_s" && t.Set[matrix.KeyRate] != "": // all have the same
-		case len(v.Best) > 0:
-			won = append(won, metric.Label+": "+strings.Join(v.Best, " or "))
-		case v.Text == matrix.NoDifference:
-			equal = append(equal, metric.Label)
-		default:
-			not = append(not, metric.Label)
-		}
-	}
-	same = len(won) == 0 && len(not) == 0 && len(equal) > 0
-	if len(won) > 0 {
-		won[0] = "best " + won[0]
-	}
-	if len(equal) > 0 {
-		won = append(won, matrix.NoDifference+" in "+strings.Join(equal, ", "))
-	}
-	switch {
-	case len(not) > 0 && len(won) == 0:
-		won = []string{"not ranked, see the warnings"}
-	case len(not) > 0:
-		won = append(won, "not ranked by "+strings.Join(not, ", "))
-	}
-	return strings.Join(won, "; "), same
-}
-
-// lostNothing names the values of the first axis of a table of crashes for which no crash
-// lost an acknowledged saga.
-func lostNothing(t result.MatrixTable) string {
-	var safe []string
-	for _, name := range t.Axes[0].Values {
-		if !slices.ContainsFunc(t.Variants, func(v result.MatrixVariant) bool {
-			lost, measured := v.Figures["lost"]
-			return v.Names[0] == name && (!measured || lost.High > 0)
-		}) {
-			safe = append(safe, name)
-		}
-	}
-	return "nothing lost in any crash: " + cmp.Or(strings.Join(safe, ", "), "none of the variants")
-}
-
-// countWins counts the rows in which a value is best. same reports that there is none.
-func countWins(t result.MatrixTable) (text string, same bool) {
-	wins, order, rows := map[string]int{}, []string{}, 0
-	for _, g := range t.Groups {
-		for _, v := range g.Verdicts {
-			rows++
-			if len(v.Best) == 1 {
-				if wins[v.Best[0]]++; wins[v.Best[0]] == 1 {
-					order = append(order, v.Best[0])
-				}
-			}
-		}
-	}
-	switch {
-	case rows == 0:
-		return "", true
-	case len(order) == 0:
-		return fmt.Sprintf("%s in %s", matrix.NoDifference, format.Plural(rows, "row")), true
-	}
-	slices.SortStableFunc(order, func(a, b string) int { return wins[b] - wins[a] })
-	var texts []string
-	for _, name := range order {
-		texts = append(texts, fmt.Sprintf("%s best in %d", name, wins[name]))
-	}
-	return fmt.Sprintf("%s of %s", strings.Join(texts, ", "), format.Plural(rows, "row")), false
 }
 
 // classLine returns a line about the durability, if it is the same everywhere.
@@ -462,37 +358,4 @@ func (t matrixTable) variants() *document.Table {
 		}})
 	}
 	return table
-}
-
-// MatrixCSV writes a table with a row for each variant, and the median, the lowest and the
-// highest run of each metric.
-func MatrixCSV(w io.Writer, t result.MatrixTable) error {
-	var head []string
-	for _, a := range t.Axes {
-		head = append(head, a.Name)
-	}
-	head = append(head, "store_version", "durability", "cpu_limit", "runs", "failed")
-	for _, m := range t.Metrics {
-		head = append(head, m.Key, m.Key+"_low", m.Key+"_high")
-	}
-	rows := [][]string{head}
-	for _, v := range t.Variants {
-		row := append(slices.Clone(v.Names), strings.TrimSpace(v.Store.Driver+" "+v.Store.Version), v.Store.Durability, v.CPULimit, strconv.Itoa(len(v.Runs)), v.Failed)
-		for _, m := range t.Metrics {
-			f, ok := v.Figures[m.Key]
-			for _, x := range []float64{f.Median, f.Low, f.High} {
-				cell := ""
-				if ok {
-					cell = strconv.FormatFloat(result.Round(x), 'f', -1, 64)
-				}
-				row = append(row, cell)
-			}
-		}
-		rows = append(rows, row)
-	}
-	out := csv.NewWriter(w)
-	if err := out.WriteAll(rows); err != nil {
-		return fmt.Errorf("write a table: %w", err)
-	}
-	return nil
 }

@@ -86,7 +86,7 @@ func TestMatrix_Golden(t *testing.T) {
 		resulttest.Golden(t, name, out.Bytes())
 	}
 	var csv bytes.Buffer
-	require.NoError(t, MatrixCSV(&csv, s.Matrix.Tables[0]))
+	require.NoError(t, matrix.WriteCSV(&csv, s.Matrix.Tables[0]))
 	resulttest.Golden(t, "matrix.csv", csv.Bytes())
 }
 
