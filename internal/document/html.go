@@ -15,6 +15,9 @@ var pageSource string
 // unfoldedRows is the highest number of rows of a chart's table that is shown unfolded.
 const unfoldedRows = 8
 
+// narrowColumns is the highest number of columns of a table beside which another has room.
+const narrowColumns = 4
+
 // HTML writes the document as one self-contained page.
 func HTML(w io.Writer, d Document) error {
 	if err := d.Check(); err != nil {
@@ -42,7 +45,7 @@ type pagePart struct {
 	Drawn    []drawn
 	Numbers  *Table // of the charts, or of a part without charts; nil: none
 	Unfolded bool   // the numbers of charts
-	One      bool   // one chart, with nothing but its numbers
+	One      bool   // one chart with nothing but its numbers, or one narrow table
 }
 
 type drawn struct {
@@ -84,7 +87,8 @@ func newPagePart(p Part) pagePart {
 	if t := p.table(); t != nil && len(t.Rows) > 0 {
 		shown.Numbers, shown.Unfolded = t, len(t.Rows) <= unfoldedRows
 	}
-	shown.One = len(shown.Drawn) == 1 && len(p.Text)+len(p.Facts)+len(p.List) == 0
+	narrow := shown.Numbers != nil && len(shown.Numbers.Columns) <= narrowColumns
+	shown.One = (len(shown.Drawn) == 1 || len(shown.Drawn) == 0 && narrow) && len(p.Text)+len(p.Facts)+len(p.List) == 0
 	return shown
 }
 

@@ -163,6 +163,12 @@ func (t matrixTable) parts() (parts []document.Part) {
 		for _, g := range t.Groups {
 			table.Rows = append(table.Rows, t.row(t.whereName(g, along), g, along, m))
 		}
+		if !slices.ContainsFunc(t.Groups, func(g result.MatrixGroup) bool { return verdictOn(g, m.Key).Text != "" }) {
+			table.Columns = columns[:len(columns)-1]
+			for i, r := range table.Rows {
+				table.Rows[i].Cells = r.Cells[:len(r.Cells)-1]
+			}
+		}
 		part := tablePart(title+": "+m.Heading(), table)
 		if i != first {
 			detail(part)
