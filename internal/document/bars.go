@@ -12,6 +12,7 @@ const (
 	barPitch   = barWidth + 10
 	nameHeight = fontSize + 5 // of a name above its bar
 	mostBeside = 20           // the longest names that have room beside their bars, in characters
+	mostBehind = 17           // the longest labels with intervals that have room behind them
 	mostAbove  = 58           // and above
 	belowBars  = 40           // the axis with its labels
 	besideBars = 8            // between a bar and its name or its length
@@ -22,15 +23,23 @@ const (
 // beside it.
 func (d *drawing) bars(c Chart) {
 	longest, labels := 0.0, make([]string, len(c.Bars))
+	whole := make([]string, len(c.Bars)) // the labels with their intervals
 	for i := range c.Bars {
 		length, known := c.length(i)
 		longest, labels[i] = max(longest, length), format.Unknown
 		if known {
 			labels[i] = format.Number(length)
 		}
+		whole[i] = labels[i]
 		for _, s := range c.Series {
 			longest = max(longest, s.Points[i].High)
+			if p := s.Points[i]; p.interval() {
+				whole[i] += " (" + format.Number(p.Low) + "–" + format.Number(p.High) + ")"
+			}
 		}
+	}
+	if width(whole) <= mostBehind*charWidth {
+		labels = whole
 	}
 	pitch, above := barPitch, 0.0
 	d.left = width(c.Bars) + besideBars
