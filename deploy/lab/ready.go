@@ -12,7 +12,7 @@ import (
 )
 
 // pingTimeout bounds one check whether a server is ready.
-const pingTimeout = time.Second
+const pingTimeout = 5 * time.Second
 
 // dial connects to a server for one check, bounded by pingTimeout.
 func dial(ctx context.Context, addr string) (net.Conn, error) {

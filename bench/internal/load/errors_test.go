@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -100,28 +101,33 @@ func requireOneError(ctx context.Context, t *testing.T, kind string, fail http.H
 	require.EqualValues(t, res.Requests-1, res.Latency.TotalCount(), "an error has no latency")
 }
 
+// unreachable refuses connections, each in some time.
+func unreachable(context.Context, string, string) (net.Conn, error) {
+	time.Sleep(10 * time.Millisecond)
+	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+}
+
 func TestRun_UnreachableTargetFailsInTheWarmUp(t *testing.T) {
-	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	cfg := config(t, "http://"+listener.Addr().String()+"/bench/saga")
-	cfg.Warmup = 500 * time.Millisecond
-	_, err = Run(t.Context(), cfg)
-	require.ErrorContains(t, err, "(connection refused)")
-	require.NoDirExists(t, cfg.Dir)
+	inBubble(t, func(t *testing.T) {
+		cfg := config(t, "http://a/bench/saga")
+		cfg.dial, cfg.Warmup = unreachable, 500*time.Millisecond
+		_, err := Run(t.Context(), cfg)
+		require.ErrorContains(t, err, "(connection refused)")
+		require.NoDirExists(t, cfg.Dir)
+	})
 }
 
 func TestRun_UnreachableTargetLeavesADirectoryThatWasThere(t *testing.T) {
-	t.Parallel()
-	cfg := config(t, "http://127.0.0.1:1/bench/saga")
-	cfg.Warmup = 500 * time.Millisecond
-	require.NoError(t, os.Mkdir(cfg.Dir, 0o755))
-	_, err := Run(t.Context(), cfg)
-	require.Error(t, err)
-	left, err := os.ReadDir(cfg.Dir)
-	require.NoError(t, err)
-	require.Empty(t, left)
+	inBubble(t, func(t *testing.T) {
+		cfg := config(t, "http://a/bench/saga")
+		cfg.dial, cfg.Warmup = unreachable, 500*time.Millisecond
+		require.NoError(t, os.Mkdir(cfg.Dir, 0o755))
+		_, err := Run(t.Context(), cfg)
+		require.Error(t, err)
+		left, err := os.ReadDir(cfg.Dir)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	})
 }
 
 func TestRun_UntrustedCertificateIsAKindOfItsOwn(t *testing.T) {
@@ -131,7 +137,7 @@ func TestRun_UntrustedCertificateIsAKindOfItsOwn(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	cfg := config(t, server.URL)
-	cfg.Rate, cfg.Duration = Constant(50), time.Second
+	cfg.Rate, cfg.Duration = Constant(50), 3*time.Second
 	res, err := Run(t.Context(), cfg)
 	require.NoError(t, err)
 	require.Positive(t, res.Requests)
