@@ -346,7 +346,7 @@ func TestJudge_IsNotValidIfSagasWereLost(t *testing.T) {
 func TestJudge_NamesNoWinnerAmongTheSame(t *testing.T) {
 	t.Parallel()
 	race.Skip(t)
-	const tables = 100
+	const tables = 60
 	for name, machine := range map[string]func(rng *rand.Rand) func() float64{
 		"quiet": func(*rand.Rand) func() float64 { return func() float64 { return 1 } },
 		"drift": func(*rand.Rand) func() float64 {
@@ -367,36 +367,95 @@ func TestJudge_NamesNoWinnerAmongTheSame(t *testing.T) {
 		},
 	} {
 		for _, repeats := range []int{3, 5} {
-			t.Run(fmt.Sprintf("%s %d", name, repeats), func(t *testing.T) {
-				t.Parallel()
-				rng := rand.New(rand.NewPCG(11, uint64(repeats)))
-				wrong := 0
-				for table := range tables {
-					of, speed := noisy(rng, nil), machine(rng)
-					f := &fake{metrics: func(job matrix.Job) map[string]float64 {
-						metrics, s := of(job), speed()
-						for key := range metrics {
-							metrics[key] *= s
+			for _, rows := range []int{1, 4} {
+				t.Run(fmt.Sprintf("%s %d x %d", name, repeats, rows), func(t *testing.T) {
+					t.Parallel()
+					rng := rand.New(rand.NewPCG(11, uint64(repeats)))
+					wrong := 0
+					for table := range tables {
+						of, speed := noisy(rng, nil), machine(rng)
+						f := &fake{metrics: func(job matrix.Job) map[string]float64 {
+							metrics, s := of(job), speed()
+							for key := range metrics {
+								metrics[key] *= s
+							}
+							return metrics
+						}}
+						if named(simulated(t, f, repeats, rows, uint64(table+1))) {
+							wrong++
 						}
-						return metrics
-					}}
-					if judged := simulated(t, f, repeats, uint64(table+1)); slices.ContainsFunc(judged.Tables[0].Groups[0].Verdicts, func(v result.MatrixVerdict) bool { return len(v.Best) > 0 }) {
-						wrong++
 					}
-				}
-				// Three standard errors of the simulation itself.
-				require.LessOrEqual(t, float64(wrong)/tables, 0.05+3*math.Sqrt(0.05*0.95/tables))
-			})
+					// Three standard errors of the simulation itself.
+					require.LessOrEqual(t, float64(wrong)/tables, 0.05+3*math.Sqrt(0.05*0.95/tables))
+				})
+			}
 		}
 	}
 }
 
-// simulated judges a table without files.
-func simulated(t *testing.T, f *fake, repeats int, seed uint64) result.Matrix {
+// named says whether a table names a winner anywhere.
+func named(m result.Matrix) bool {
+	groups := m.Tables[0].Groups
+	if overall := m.Tables[0].Overall; overall != nil {
+		groups = append(groups, *overall)
+	}
+	return slices.ContainsFunc(groups, func(g result.MatrixGroup) bool {
+		return slices.ContainsFunc(g.Verdicts, func(v result.MatrixVerdict) bool { return len(v.Best) > 0 })
+	})
+}
+
+// simulated judges a table of so many rows, without files.
+func simulated(t *testing.T, f *fake, repeats, rows int, seed uint64) result.Matrix {
 	t.Helper()
-	m := matrix.Simulate(t, config(t, f, abc, repeats), seed)
-	judged, _ := matrix.Judge(m, nil)
+	cfg := config(t, f, abc, repeats)
+	if rows > 1 {
+		axis := matrix.Axis{Name: "row"}
+		for row := range rows {
+			axis.Values = append(axis.Values, matrix.Value{Name: fmt.Sprint(row)})
+		}
+		cfg.File.Tables[0].Axes = append(cfg.File.Tables[0].Axes, axis)
+	}
+	judged, _ := matrix.Judge(matrix.Simulate(t, cfg, seed), nil)
 	return judged
+}
+
+// What no row shows alone, because each has only a few runs, all rows together may show.
+func TestJudge_ComparesOverAllRows(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(3, 4))
+	f := &fake{metrics: func(job matrix.Job) map[string]float64 {
+		metrics := noisy(rng, nil)(job)
+		row := float64(1 + int(job.Variant.Names[1][0]-'0')) // rows differ in level
+		metrics["cpu_us"] *= row
+		if job.Variant.Names[0] == "c" {
+			metrics["cpu_us"] *= 1.15
+		}
+		return metrics
+	}}
+	table := simulated(t, f, 3, 6, 1).Tables[0]
+	require.Equal(t, []string{"0", "1", "2", "3", "4", "5"}, table.Overall.Where)
+	i := slices.IndexFunc(table.Overall.Verdicts, func(v result.MatrixVerdict) bool { return v.Metric == "cpu_us" })
+	got := table.Overall.Verdicts[i]
+	require.Equal(t, "one of a, b (3 runs each)", got.Text)
+	require.InDelta(t, 1-0.025/18, got.Pairs[0].Confidence, 1e-9, "half of the error is for the rows")
+	aToC := got.Pairs[1]
+	require.Equal(t, "c", aToC.B)
+	require.InDelta(t, 1.15, aToC.Ratio, 0.03)
+	require.Less(t, *aToC.Low, 1.15)
+	require.Greater(t, *aToC.High, 1.15)
+	require.InDelta(t, 1-0.025/108, table.Groups[0].Verdicts[0].Pairs[0].Confidence, 1e-9)
+	for _, g := range table.Groups {
+		require.Equal(t, matrix.NoDifference, g.Verdicts[i].Text)
+	}
+
+	// A row that is not ranked does not count, and one alone is no other than its row.
+	f.change = func(job matrix.Job, r *result.MatrixRun) error {
+		if job.Variant.Names[1] != "2" && job.Variant.Names[0] == "b" {
+			r.Run.Store.Durability = "D1"
+		}
+		return nil
+	}
+	require.Nil(t, simulated(t, f, 3, 6, 1).Tables[0].Overall)
 }
 
 func TestJudge_JoinsTheLatenciesOfValidSearches(t *testing.T) {

@@ -155,7 +155,7 @@ func (t RunTable) judge() result.MatrixTable {
 			judged.Metrics = append(judged.Metrics, m.MatrixMetric)
 		}
 	}
-	judged.Groups = t.rank(judged.Variants)
+	judged.Groups, judged.Overall = t.rank(judged.Variants)
 	return judged
 }
 
@@ -228,40 +228,86 @@ func (t RunTable) groups() (groups []group) {
 	return groups
 }
 
-// rank compares the variants of each group.
-func (t RunTable) rank(variants []result.MatrixVariant) (ranked []result.MatrixGroup) {
+// rank compares the variants of each group. If there are several groups, it also compares the
+// values of the axis over all groups together.
+func (t RunTable) rank(variants []result.MatrixVariant) (ranked []result.MatrixGroup, overall *result.MatrixGroup) {
 	along := t.axis(t.Compare)
 	groups := t.groups()
-	comparisons := 0
+	tests := 0
+	var together group
 	for _, g := range groups {
-		for _, m := range Metrics[t.Measure] {
-			if n := len(measured(g, variants, m)); m.Ranked {
-				comparisons += n * (n - 1) / 2
-			}
+		tests += t.comparisons(g, variants)
+		if notRanked(g, variants, along) == "" {
+			together.variants = append(together.variants, g.variants...)
+			together.where = append(together.where, strings.Join(g.where, ", "))
 		}
 	}
-	level := 1 - tableError/float64(max(1, comparisons))
+	share := tableError
+	if len(together.where) > 1 {
+		share /= 2
+		level := 1 - share/float64(max(1, t.comparisons(together, variants)))
+		overall = &result.MatrixGroup{Where: together.where, Verdicts: t.verdicts(together, variants, level, "")}
+	}
+	level := 1 - share/float64(max(1, tests))
 	for _, g := range groups {
 		one := result.MatrixGroup{Where: g.where, NotRanked: notRanked(g, variants, along)}
-		ran := len(slices.DeleteFunc(slices.Clone(g.variants), func(i int) bool { return len(variants[i].Runs) == 0 }))
-		for _, m := range Metrics[t.Measure] {
-			if with := measured(g, variants, m); m.Ranked && len(with) > 1 {
-				one.Verdicts = append(one.Verdicts, t.verdict(m, with, ran, along, level, one.NotRanked))
-			}
-		}
+		one.Verdicts = t.verdicts(g, variants, level, one.NotRanked)
 		ranked = append(ranked, one)
 	}
-	return ranked
+	return ranked, overall
 }
 
-// measured returns the variants of the group that have the metric. A rate of 0 has no ratio.
-func measured(g group, variants []result.MatrixVariant, m Metric) (with []int) {
-	for _, i := range g.variants {
-		if f, ok := variants[i].Figures[m.Key]; ok && (f.High > 0 || m.Better != result.Higher) {
-			with = append(with, i)
+// verdicts compares the variants of a group by each ranked metric that two of them have.
+func (t RunTable) verdicts(g group, variants []result.MatrixVariant, level float64, notRanked string) (list []result.MatrixVerdict) {
+	ran := t.contenders(g, func(i int) bool { return len(variants[i].Runs) > 0 })
+	for _, m := range Metrics[t.Measure] {
+		if with := t.measured(g, variants, m); m.Ranked && len(with) > 1 {
+			list = append(list, t.verdict(m, with, len(ran), level, notRanked))
 		}
 	}
-	return with
+	return list
+}
+
+// comparisons counts the pairs that the verdicts of a group compare.
+func (t RunTable) comparisons(g group, variants []result.MatrixVariant) (n int) {
+	for _, m := range Metrics[t.Measure] {
+		if with := len(t.measured(g, variants, m)); m.Ranked {
+			n += with * (with - 1) / 2
+		}
+	}
+	return n
+}
+
+// contender is a value of the compared axis, with its variant in each group that has one.
+type contender struct {
+	name     string
+	variants map[string]int // by the names of the values of the other axes
+}
+
+// contenders returns the values of the compared axis of those variants of the group.
+func (t RunTable) contenders(g group, which func(variant int) bool) (list []contender) {
+	along := t.axis(t.Compare)
+	for _, i := range g.variants {
+		if !which(i) {
+			continue
+		}
+		names := t.Variants[i].Names
+		at := slices.IndexFunc(list, func(c contender) bool { return c.name == names[along] })
+		if at < 0 {
+			at = len(list)
+			list = append(list, contender{names[along], map[string]int{}})
+		}
+		list[at].variants[strings.Join(slices.Delete(slices.Clone(names), along, along+1), ", ")] = i
+	}
+	return list
+}
+
+// measured returns the contenders that have the metric. A rate of 0 has no ratio.
+func (t RunTable) measured(g group, variants []result.MatrixVariant, m Metric) []contender {
+	return t.contenders(g, func(i int) bool {
+		f, ok := variants[i].Figures[m.Key]
+		return ok && (f.High > 0 || m.Better != result.Higher)
+	})
 }
 
 // notRanked says why no variant of the group is called better. Variants that did not run do
@@ -294,16 +340,14 @@ func notRanked(g group, variants []result.MatrixVariant, along int) string {
 // NoDifference is the verdict if no difference is seen.
 const NoDifference = "no difference seen"
 
-// verdict compares the variants that have the metric, of so many in the group that ran.
-func (t RunTable) verdict(m Metric, with []int, of, along int, level float64, notRanked string) result.MatrixVerdict {
+// verdict compares those that have the metric, of so many that ran.
+func (t RunTable) verdict(m Metric, with []contender, of int, level float64, notRanked string) result.MatrixVerdict {
 	v := result.MatrixVerdict{Metric: m.Key}
-	name := func(i int) string { return t.Variants[i].Names[along] }
-	better := map[[2]int]bool{} // whether the first is better than the second
+	better := map[[2]string]bool{} // whether the first is better than the second
 	fewest, intervals := math.MaxInt, 0
 	for k, a := range with {
 		for _, b := range with[k+1:] {
 			pair := t.pair(m, a, b, level)
-			pair.A, pair.B = name(a), name(b)
 			v.Pairs = append(v.Pairs, pair.MatrixPair)
 			fewest = min(fewest, pair.blocks)
 			if pair.Low == nil {
@@ -314,9 +358,9 @@ func (t RunTable) verdict(m Metric, with []int, of, along int, level float64, no
 				continue
 			}
 			if bIsBetter := (pair.Ratio > 1) == (m.Better == result.Higher); bIsBetter {
-				better[[2]int{b, a}] = true
+				better[[2]string{b.name, a.name}] = true
 			} else {
-				better[[2]int{a, b}] = true
+				better[[2]string{a.name, b.name}] = true
 			}
 		}
 	}
@@ -331,9 +375,9 @@ func (t RunTable) verdict(m Metric, with []int, of, along int, level float64, no
 	// Those that no other is better than. With noise, a may be better than b, and neither
 	// differ from c: then c stays, too.
 	var best []string
-	for _, i := range with {
-		if !slices.ContainsFunc(with, func(other int) bool { return better[[2]int{other, i}] }) {
-			best = append(best, name(i))
+	for _, c := range with {
+		if !slices.ContainsFunc(with, func(other contender) bool { return better[[2]string{other.name, c.name}] }) {
+			best = append(best, c.name)
 		}
 	}
 	if len(best) == len(with) {
@@ -373,34 +417,42 @@ type comparedPair struct {
 	blocks int // in which both were measured
 }
 
-// pair compares the blocks in which both variants have a valid run with the metric.
-func (t RunTable) pair(m Metric, a, b int, level float64) comparedPair {
-	p := comparedPair{MatrixPair: result.MatrixPair{Confidence: level}}
+// pair compares the blocks in which both have a valid run with the metric.
+func (t RunTable) pair(m Metric, a, b contender, level float64) comparedPair {
+	p := comparedPair{MatrixPair: result.MatrixPair{A: a.name, B: b.name, Confidence: level}}
 	var samples []stats.Sample
-	var xs, ys []float64
-	positive := true
-	for block := range t.Repeats {
-		ofA, ofB := t.Variants[a].Runs[block], t.Variants[b].Runs[block]
-		if ofA == nil || ofB == nil || !ofA.Validity.Valid || !ofB.Validity.Valid {
+	for _, where := range slices.Sorted(maps.Keys(a.variants)) {
+		of, both := b.variants[where]
+		if !both {
 			continue
 		}
-		x, okA := ofA.Metrics[m.Key]
-		y, okB := ofB.Metrics[m.Key]
-		if !okA || !okB {
-			continue
+		blocks := 0
+		for block := range t.Repeats {
+			ofA, ofB := t.Variants[a.variants[where]].Runs[block], t.Variants[of].Runs[block]
+			if ofA == nil || ofB == nil || !ofA.Validity.Valid || !ofB.Validity.Valid {
+				continue
+			}
+			x, okA := ofA.Metrics[m.Key]
+			y, okB := ofB.Metrics[m.Key]
+			if !okA || !okB {
+				continue
+			}
+			blocks++
+			samples = append(samples,
+				stats.Sample{Of: of, At: float64(ofA.Run.Started.UnixMilli()), Value: x},
+				stats.Sample{Of: of, At: float64(ofB.Run.Started.UnixMilli()), Value: y, OfB: true})
 		}
-		p.blocks++
-		positive = positive && x > 0 && y > 0
-		xs, ys = append(xs, x), append(ys, y)
-		samples = append(samples,
-			stats.Sample{At: float64(ofA.Run.Started.UnixMilli()), Value: x},
-			stats.Sample{At: float64(ofB.Run.Started.UnixMilli()), Value: y, OfB: true})
+		p.blocks = max(p.blocks, blocks)
 	}
-	if p.blocks == 0 || !positive {
+	if len(samples) == 0 || slices.ContainsFunc(samples, func(s stats.Sample) bool { return !(s.Value > 0) }) {
 		return p
 	}
-	p.Ratio = stats.Median(ys) / stats.Median(xs)
-	if r, ok := compare.Interval(samples, level); ok {
+	logs := 0.0
+	for i := 0; i < len(samples); i += 2 {
+		logs += math.Log(samples[i+1].Value / samples[i].Value)
+	}
+	p.Ratio = math.Exp(logs / float64(len(samples)/2))
+	if r, ok := compare.Interval(samples, level); ok && p.blocks >= compare.LeastPairs {
 		p.Ratio, p.Low, p.High = r.BToA.Value, &r.BToA.Low, &r.BToA.High
 	}
 	return p

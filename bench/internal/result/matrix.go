@@ -30,6 +30,10 @@ type MatrixTable struct {
 	Metrics  []MatrixMetric    `json:"metrics"` // that were measured, the most important first
 	Variants []MatrixVariant   `json:"variants"`
 	Groups   []MatrixGroup     `json:"groups"` // what is ranked; empty without compare
+	// Overall compares over all groups together that are ranked, by the geometric mean of
+	// their ratios. Its Where has the names of these groups. It is null if there are fewer
+	// than two.
+	Overall *MatrixGroup `json:"overall"`
 }
 
 // MatrixAxis is something that the variants of a table differ in.
@@ -105,7 +109,7 @@ type MatrixVerdict struct {
 type MatrixPair struct {
 	A          string   `json:"a"`
 	B          string   `json:"b"`
-	Ratio      float64  `json:"ratio"` // of the medians; 0: it was 0 in a run
+	Ratio      float64  `json:"ratio"` // geometric mean over the blocks; 0: it was 0 in a run
 	Low        *float64 `json:"low"`   // null: the interval says nothing
 	High       *float64 `json:"high"`
 	Confidence float64  `json:"confidence"` // share of such intervals that contain the true ratio

@@ -7,6 +7,7 @@ type Sample struct {
 	OfB   bool
 	At    float64 // when it was made, in any unit and from any origin
 	Value float64
+	Of    int // what was measured; only samples of the same are compared with each other
 }
 
 // Ratio compares B with A.
@@ -15,16 +16,17 @@ type Ratio struct {
 	Drift Interval // of both, from the first sample to the last: 1.1 is a rise by 10%
 }
 
-// RatioOf estimates B divided by A, and the drift of both. Each interval has confidence
-// level. ok is false for fewer than four samples, and if the samples do not separate the
-// ratio from the drift: only one side, or each side at one time.
+// RatioOf estimates B divided by A, and the drift of both. If several things were measured,
+// it is the geometric mean of their ratios, weighted by their samples. Each interval has
+// confidence level. ok is false for fewer than four samples of one thing, and if the samples
+// do not separate the ratio from the drift: only one side, or each side at one time.
 func RatioOf(samples []Sample, level float64) (r Ratio, ok bool) {
 	n := float64(len(samples))
-	df := len(samples) - 3
+	side, at, y, things := columns(samples)
+	df := len(samples) - things - 2
 	if df < 1 {
 		return Ratio{}, false
 	}
-	side, at, y := columns(samples)
 	// Ordinary least squares on centred columns: y = effect·side + drift·at.
 	ss, tt, st := dot(side, side), dot(at, at), dot(side, at)
 	determinant := ss*tt - st*st
@@ -47,12 +49,14 @@ func RatioOf(samples []Sample, level float64) (r Ratio, ok bool) {
 	}, true
 }
 
-// columns returns the columns of the model, each shifted to a mean of 0: the side, 0 for
-// A and 1 for B; the time, 0 to 1; the logarithm of the value.
-func columns(samples []Sample) (side, at, y []float64) {
+// columns returns the columns of the model, each shifted to a mean of 0 for each thing that
+// was measured: the side, 0 for A and 1 for B; the time, 0 to 1; the logarithm of the value.
+func columns(samples []Sample) (side, at, y []float64, things int) {
 	first, last := math.Inf(1), math.Inf(-1)
-	for _, s := range samples {
+	of := map[int][]int{} // positions of the samples of each thing
+	for i, s := range samples {
 		first, last = min(first, s.At), max(last, s.At)
+		of[s.Of] = append(of[s.Of], i)
 	}
 	for _, s := range samples {
 		b := 0.0
@@ -63,15 +67,22 @@ func columns(samples []Sample) (side, at, y []float64) {
 		at = append(at, (s.At-first)/max(last-first, math.SmallestNonzeroFloat64))
 		y = append(y, math.Log(s.Value))
 	}
-	return centred(side), centred(at), centred(y)
+	for _, positions := range of {
+		centre(side, positions)
+		centre(at, positions)
+		centre(y, positions)
+	}
+	return side, at, y, len(of)
 }
 
-func centred(xs []float64) []float64 {
-	mean := Mean(xs)
-	for i := range xs {
+func centre(xs []float64, positions []int) {
+	mean := 0.0
+	for _, i := range positions {
+		mean += xs[i] / float64(len(positions))
+	}
+	for _, i := range positions {
 		xs[i] -= mean
 	}
-	return xs
 }
 
 func dot(a, b []float64) float64 {

@@ -87,6 +87,30 @@ func TestRatioOf_TakesOutADrift(t *testing.T) {
 	require.InDelta(t, 1.5, r.Drift.Value, 1e-6)
 }
 
+func TestRatioOf_ComparesEachThingWithItself(t *testing.T) {
+	t.Parallel()
+	const tables = 2000
+	missed := 0
+	for seed := range uint64(tables) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		var samples []stats.Sample
+		for of := range 4 {
+			level := math.Exp(3 * rng.NormFloat64()) // things differ far more than sides
+			for i, s := range interleaved(1.1, func(int) float64 { return math.Exp(0.05 * rng.NormFloat64()) })[:3+2*of] {
+				s.Of, s.Value, s.At = of, s.Value*level, s.At*4+float64(of)+float64(i%2)
+				samples = append(samples, s)
+			}
+		}
+		r, ok := stats.RatioOf(samples, 0.95)
+		require.True(t, ok)
+		require.Less(t, r.BToA.High/r.BToA.Low, 1.25)
+		if r.BToA.Low > 1.1 || r.BToA.High < 1.1 {
+			missed++
+		}
+	}
+	require.InDelta(t, 0.05, float64(missed)/tables, 3*math.Sqrt(0.05*0.95/tables))
+}
+
 func TestRatioOf_NeedsBothSidesAtSeveralTimes(t *testing.T) {
 	t.Parallel()
 	a, b := stats.Sample{Value: 1}, stats.Sample{OfB: true, At: 1, Value: 2}
