@@ -2,12 +2,10 @@ package matrix
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	"sagabench/bench/internal/result"
-	"sagabench/internal/format"
 )
 
 // Headline says for each table what is best.
@@ -32,17 +30,23 @@ func Headline(tables []result.MatrixTable) string {
 	return strings.Join(texts, "; ")
 }
 
-// tableHeadline names the winner by each metric. If a table has several groups, it counts
-// them instead. same reports that no difference is seen.
+// tableHeadline names the winner by each metric, in all rows together if there are several.
+// same reports that no difference is seen.
 func tableHeadline(t result.MatrixTable) (text string, same bool) {
-	switch {
-	case t.Measure == string(MeasureCrash):
+	if t.Measure == string(MeasureCrash) {
 		return lostNothing(t), false
-	case len(t.Groups) != 1:
-		return countWins(t)
+	}
+	var ranked result.MatrixGroup
+	switch {
+	case len(t.Groups) == 1:
+		ranked = t.Groups[0]
+	case t.Overall != nil:
+		ranked = *t.Overall
+	case len(t.Groups) > 1:
+		return "not ranked, see the warnings", false
 	}
 	var won, equal, not []string
-	for _, v := range t.Groups[0].Verdicts {
+	for _, v := range ranked.Verdicts {
 		metric := t.Metrics[slices.IndexFunc(t.Metrics, func(m result.MatrixMetric) bool { return m.Key == v.Metric })]
 		switch {
 		case metric.Detail, v.Metric == "achieved_per_s" && t.Set[KeyRate] != "": // all have the same
@@ -83,31 +87,4 @@ func lostNothing(t result.MatrixTable) string {
 		}
 	}
 	return "nothing lost in any crash: " + cmp.Or(strings.Join(safe, ", "), "none of the variants")
-}
-
-// countWins counts the rows in which a value is best. same reports that there is none.
-func countWins(t result.MatrixTable) (text string, same bool) {
-	wins, order, rows := map[string]int{}, []string{}, 0
-	for _, g := range t.Groups {
-		for _, v := range g.Verdicts {
-			rows++
-			if len(v.Best) == 1 {
-				if wins[v.Best[0]]++; wins[v.Best[0]] == 1 {
-					order = append(order, v.Best[0])
-				}
-			}
-		}
-	}
-	switch {
-	case rows == 0:
-		return "", true
-	case len(order) == 0:
-		return fmt.Sprintf("%s in %s", NoDifference, format.Plural(rows, "row")), true
-	}
-	slices.SortStableFunc(order, func(a, b string) int { return wins[b] - wins[a] })
-	var texts []string
-	for _, name := range order {
-		texts = append(texts, fmt.Sprintf("%s best in %d", name, wins[name]))
-	}
-	return fmt.Sprintf("%s of %s", strings.Join(texts, ", "), format.Plural(rows, "row")), false
 }

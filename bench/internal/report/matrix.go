@@ -163,6 +163,9 @@ func (t matrixTable) parts() (parts []document.Part) {
 		for _, g := range t.Groups {
 			table.Rows = append(table.Rows, t.row(t.whereName(g, along), g, along, m))
 		}
+		if t.Overall != nil && verdictOn(*t.Overall, m.Key).Text != "" {
+			table.Rows = append(table.Rows, t.overall(along, m.Key))
+		}
 		if !slices.ContainsFunc(t.Groups, func(g result.MatrixGroup) bool { return verdictOn(g, m.Key).Text != "" }) {
 			table.Columns = columns[:len(columns)-1]
 			for i, r := range table.Rows {
@@ -201,6 +204,28 @@ func (t matrixTable) row(name string, g result.MatrixGroup, along int, m result.
 		r.Cells = append(r.Cells, t.cell(slices.Insert(slices.Clone(g.Where), along, value), m))
 	}
 	r.Cells = append(r.Cells, verdictOn(g, m.Key).Text)
+	return r
+}
+
+// overall has the ratios of all ranked rows together to the first value.
+func (t matrixTable) overall(along int, metric string) document.Row {
+	rows := format.Plural(len(t.Overall.Where), "row")
+	if len(t.Overall.Where) < len(t.Groups) {
+		rows = fmt.Sprintf("%d of %s", len(t.Overall.Where), format.Plural(len(t.Groups), "row"))
+	}
+	verdict := verdictOn(*t.Overall, metric)
+	r := document.Row{Name: rows + " together, ratio"}
+	first := verdict.Pairs[0].A
+	for _, value := range t.Axes[along].Values {
+		cell := format.Unknown
+		if i := slices.IndexFunc(verdict.Pairs, func(p result.MatrixPair) bool { return p.A == first && p.B == value }); value == first {
+			cell = "1"
+		} else if i >= 0 && verdict.Pairs[i].Ratio > 0 {
+			cell = format.Ratio(verdict.Pairs[i].Ratio)
+		}
+		r.Cells = append(r.Cells, cell)
+	}
+	r.Cells = append(r.Cells, verdict.Text)
 	return r
 }
 
@@ -332,7 +357,11 @@ func (t matrixTable) figures() *document.Table {
 func (t matrixTable) ratios() *document.Table {
 	table := &document.Table{Columns: []string{"metric", "ratio", "from", "to"}}
 	along := t.along()
-	for _, g := range t.Groups {
+	groups := t.Groups
+	if t.Overall != nil {
+		groups = append(slices.Clone(groups), result.MatrixGroup{Where: []string{"together"}, Verdicts: t.Overall.Verdicts})
+	}
+	for _, g := range groups {
 		for _, v := range g.Verdicts {
 			for _, p := range v.Pairs {
 				table.Rows = append(table.Rows, document.Row{
