@@ -2,7 +2,11 @@
 
 package lab
 
-import "syscall"
+import (
+	"errors"
+	"os"
+	"syscall"
+)
 
 // dieWithParent does nothing: only Linux has it. See guard.
 func dieWithParent(*syscall.SysProcAttr) {}
@@ -13,3 +17,7 @@ func guard(pid int) (release func(), err error) { return startWatchdog(pid) }
 // removeSharedMemory does nothing: a PostgreSQL that was killed leaves a few bytes
 // until the machine restarts.
 func removeSharedMemory(string) {}
+
+func identity(*os.File) (name string, owner uint32, err error) { return "", 0, errors.ErrUnsupported }
+
+func lockFile(*os.File) error { return errors.ErrUnsupported }

@@ -31,6 +31,4 @@ func processEnded(int) bool { return false }
 
 func isOwnDir(string) bool { return false }
 
-func identity(*os.File) (name string, owner uint32, err error) { return "", 0, errors.ErrUnsupported }
-
-func lockFile(*os.File) error { return errors.ErrUnsupported }
+func ownerOf(string) (uid uint32, ok bool) { return 0, false }
