@@ -27,6 +27,9 @@ func (s *Server) prepareDisk(ctx context.Context) error {
 	if !s.slowSync && !s.powerLoss {
 		return nil
 	}
+	if s.container != nil {
+		return fmt.Errorf("slow syncs and power loss of a server of a container image: %w", errors.ErrUnsupported)
+	}
 	if runtime.GOOS != "linux" {
 		return fmt.Errorf("slow syncs and power loss of a server: %w on %s", errors.ErrUnsupported, runtime.GOOS)
 	}

@@ -11,6 +11,8 @@
 //   - Unless its settings say otherwise, a server requires a random password, which is
 //     in no argument, environment or log. Root runs it as the account of its package,
 //     without capabilities. Only that account can read its files.
+//   - A server of a container image is in a container that is removed when it ends. It has
+//     the network, the process ids and the directory of an installed one.
 //   - No server outlives the process that started it, even if that one is killed with
 //     SIGKILL. Its temporary directory may: the next lab on the host removes it.
 //

@@ -29,7 +29,11 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	} else if kind != "" {
 		name, binary, _ := strings.Cut(kind, " ")
-		server, err := lab.Kinds[name].Start(context.Background(), lab.Config{Binary: binary})
+		cfg := lab.Config{Binary: binary}
+		if image, ok := strings.CutPrefix(binary, "image "); ok {
+			cfg = lab.Config{Image: image}
+		}
+		server, err := lab.Kinds[name].Start(context.Background(), cfg)
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,12 +17,12 @@ import (
 var MySQL = &Kind{
 	name: "MySQL", binaries: "mariadbd|mysqld", debian: "mariadb-server", homebrew: "mariadb",
 	account: "mysql", listenSetting: "bind_address", binariesVariable: "LAB_MYSQL_SERVERS",
-	engine: func(ctx context.Context, binary string) (engine, error) {
-		version, err := exec.CommandContext(ctx, binary, "--no-defaults", "--version").Output()
+	engine: func(ctx context.Context, s *Server) (engine, error) {
+		version, err := s.output(ctx, s.binary, "--no-defaults", "--version")
 		if err != nil {
-			return nil, fmt.Errorf("ask %s for its version: %w", binary, err)
+			return nil, fmt.Errorf("ask %s for its version: %w", s.binary, err)
 		}
-		return mysqlEngine{mariaDB: strings.Contains(string(version), "MariaDB")}, nil
+		return mysqlEngine{mariaDB: strings.Contains(version, "MariaDB")}, nil
 	},
 }
 
@@ -101,9 +100,9 @@ func (e mysqlEngine) prepare(ctx context.Context, s *Server) error {
 func (e mysqlEngine) makeSystemTables(ctx context.Context, s *Server) error {
 	if !e.mariaDB {
 		args := append(mysqlBaseArgs(s), "--initialize-insecure", "--secure_file_priv=NULL")
-		return runProcess(ctx, ProcessConfig{Path: s.binary, Args: args, Dir: s.dir, User: s.account})
+		return runProcess(ctx, ProcessConfig{Path: s.binary, Args: args, Dir: s.dir, User: s.account, container: s.inContainer()})
 	}
-	server, err := filepath.EvalSymlinks(s.binary)
+	server, err := s.resolvedBinary()
 	if err != nil {
 		return fmt.Errorf("find the files of MariaDB: %w", err)
 	}
@@ -113,8 +112,8 @@ func (e mysqlEngine) makeSystemTables(ctx context.Context, s *Server) error {
 		// These files need not survive a crash of the machine. The server's own do.
 		"--debug-no-sync", "--loose-innodb-flush-method=nosync")
 	for _, script := range []string{"bin/mariadb-install-db", "scripts/mariadb-install-db", "bin/mysql_install_db", "scripts/mysql_install_db"} {
-		if path := filepath.Join(base, script); isFile(path) {
-			err := runProcess(ctx, ProcessConfig{Path: path, Args: args, Dir: s.dir, User: s.account})
+		if path := filepath.Join(base, script); s.hasFile(path) {
+			err := runProcess(ctx, ProcessConfig{Path: path, Args: args, Dir: s.dir, User: s.account, container: s.inContainer()})
 			if failed, ok := errors.AsType[*startError](err); ok { // cut off the advice, which is longer than the reason
 				failed.log, _, _ = strings.Cut(failed.log, "Installation of system tables failed")
 			}

@@ -5,6 +5,7 @@ package lab
 import (
 	"errors"
 	"os"
+	"strconv"
 	"syscall"
 )
 
@@ -12,7 +13,9 @@ import (
 func dieWithParent(*syscall.SysProcAttr) {}
 
 // guard has a watchdog kill process pid when we have ended.
-func guard(pid int) (release func(), err error) { return startWatchdog(pid) }
+func guard(pid int) (release func(), err error) {
+	return startWatchdog("kill", "-9", strconv.Itoa(pid))
+}
 
 // removeSharedMemory does nothing: a PostgreSQL that was killed leaves a few bytes
 // until the machine restarts.

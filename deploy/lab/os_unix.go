@@ -86,27 +86,28 @@ func killGroup(leader *os.Process) {
 	_ = syscall.Kill(-leader.Pid, syscall.SIGKILL)
 }
 
-// startWatchdog starts a watchdog over process pid. release ends it.
-func startWatchdog(pid int) (release func(), err error) {
-	dog := watchdog(pid)
+// startWatchdog starts a watchdog that runs the command when we have ended. release ends
+// the watchdog.
+func startWatchdog(command ...string) (release func(), err error) {
+	dog := watchdog(command...)
 	pipe, err := dog.StdinPipe()
 	if err == nil {
 		err = dog.Start()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("guard process %d: %w", pid, err)
+		return nil, fmt.Errorf("start a watchdog: %w", err)
 	}
 	return func() {
-		_ = dog.Process.Kill() // before the pipe is closed, which would make it kill pid
+		_ = dog.Process.Kill() // before the pipe is closed, which would make it run the command
 		_ = dog.Wait()
 		_ = pipe.Close()
 	}, nil
 }
 
-// watchdog is a shell that waits for the end of a pipe and then kills process pid. Only
-// we have the pipe's other end, which the kernel closes however we end.
-func watchdog(pid int) *exec.Cmd {
-	dog := exec.Command("/bin/sh", "-c", `read -r line; kill -9 "$0"`, strconv.Itoa(pid))
+// watchdog is a shell that waits for the end of a pipe and then runs the command. Only we
+// have the pipe's other end, which the kernel closes however we end.
+func watchdog(command ...string) *exec.Cmd {
+	dog := exec.Command("/bin/sh", append([]string{"-c", `read -r line; "$@"`, "sh"}, command...)...)
 	dog.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // not reached by Ctrl-C
 	return dog
 }

@@ -19,7 +19,7 @@ import (
 var Postgres = &Kind{
 	name: "PostgreSQL", binaries: "postgres", debian: "postgresql", homebrew: "postgresql@17",
 	account: "postgres", listenSetting: "listen_addresses", binariesVariable: "LAB_POSTGRES_SERVERS",
-	engine: func(context.Context, string) (engine, error) { return postgresEngine{}, nil },
+	engine: func(context.Context, *Server) (engine, error) { return postgresEngine{}, nil },
 }
 
 type postgresEngine struct{}
@@ -63,12 +63,12 @@ func (postgresEngine) prepare(ctx context.Context, s *Server) error {
 		s.password = string(password)
 		return nil
 	}
-	server, err := filepath.EvalSymlinks(s.binary)
+	server, err := s.resolvedBinary()
 	if err != nil {
 		return fmt.Errorf("find the files of PostgreSQL: %w", err)
 	}
 	initdb := filepath.Join(filepath.Dir(server), "initdb")
-	if !isFile(initdb) {
+	if !s.hasFile(initdb) {
 		return fmt.Errorf("initdb, beside %s, is %w", server, ErrNotInstalled)
 	}
 	s.password = newPassword()
@@ -82,7 +82,7 @@ func (postgresEngine) prepare(ctx context.Context, s *Server) error {
 			"-D", s.dir, "-U", "postgres", "--auth=scram-sha-256", "--pwfile=" + secretFile(s.dir),
 			"--encoding=UTF8", "--locale=C", "--no-sync",
 		},
-		User: s.account,
+		User: s.account, container: s.inContainer(),
 	})
 }
 

@@ -30,6 +30,8 @@ type ProcessConfig struct {
 
 	CPUs float64 // cores that it and its children may use; 0: as we
 
+	container *container // runs it; nil: it is installed
+
 	// Ready is called again and again until it returns nil, the process ends or the
 	// context does. If it is nil, the process is ready at once.
 	Ready func(ctx context.Context, p *Process) error
@@ -42,6 +44,8 @@ type Process struct {
 	stopSignal syscall.Signal
 	limit      *cpuLimit
 	log        tail
+	container  *container                 // nil: cmd is the process itself
+	inside     atomic.Pointer[os.Process] // the process in the container; nil: not known yet
 	done       chan struct{}
 	err        error // how it ended; valid when done is closed
 
@@ -63,8 +67,18 @@ const (
 // The child leads a process group of its own. A Ctrl-C in the terminal does not reach
 // it, so that we can stop our children in order.
 func StartProcess(ctx context.Context, cfg ProcessConfig) (*Process, error) {
+	name := filepath.Base(cfg.Path)
+	var inside *container
+	if cfg.container != nil {
+		var err error
+		name += " of image " + cfg.container.image
+		if cfg, inside, err = cfg.container.wrap(cfg); err != nil {
+			return nil, fmt.Errorf("start %s: %w", name, err)
+		}
+	}
 	p := &Process{
-		name:       filepath.Base(cfg.Path),
+		name:       name,
+		container:  inside,
 		cmd:        exec.Command(cfg.Path, cfg.Args...),
 		stopSignal: cmp.Or(cfg.StopSignal, syscall.SIGTERM),
 		done:       make(chan struct{}),
@@ -113,7 +127,13 @@ func StartProcess(ctx context.Context, cfg ProcessConfig) (*Process, error) {
 func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := p.limit.start(p.cmd); err != nil {
+	removeContainer, err := p.container.guard()
+	if err == nil {
+		if err = p.limit.start(p.cmd); err != nil {
+			removeContainer()
+		}
+	}
+	if err != nil {
 		started <- err
 		return
 	}
@@ -121,6 +141,7 @@ func (p *Process) run(started chan<- error) {
 	if err != nil {
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait()
+		removeContainer()
 		started <- err
 		return
 	}
@@ -128,6 +149,7 @@ func (p *Process) run(started chan<- error) {
 	p.err = p.cmd.Wait()
 	release()
 	p.limit.release()
+	removeContainer()
 	close(p.done)
 }
 
@@ -170,7 +192,17 @@ func (p *Process) waitReady(ctx context.Context, ready func(context.Context, *Pr
 }
 
 // PID returns the id of the process, also after its end.
-func (p *Process) PID() int { return p.cmd.Process.Pid }
+func (p *Process) PID() int { return p.process().Pid }
+
+// process returns the process; of a container, the engine's until the other is known.
+func (p *Process) process() *os.Process {
+	if inside := p.inside.Load(); inside != nil {
+		return inside
+	}
+	return p.cmd.Process
+}
+
+func (p *Process) cpuLimit() string { return cmp.Or(p.container.cpuLimit(), p.limit.words()) }
 
 // Log returns the last 16 KiB of the standard output and error.
 func (p *Process) Log() string { return p.log.String() }
@@ -187,7 +219,7 @@ func (p *Process) Wait() error {
 
 // Signal sends sig to the process, but not to its children. It returns
 // os.ErrProcessDone if the process has ended.
-func (p *Process) Signal(sig os.Signal) error { return p.cmd.Process.Signal(sig) }
+func (p *Process) Signal(sig os.Signal) error { return p.process().Signal(sig) }
 
 // Stop sends the stop signal, kills the process if it has not ended after the timeout,
 // and returns when it is gone. It returns nil if the process ended with status 0, by the
@@ -218,7 +250,14 @@ func (p *Process) Stop(timeout time.Duration) error {
 func (p *Process) Kill() {
 	if p.isRunning() {
 		p.killed.Store(true)
-		killGroup(p.cmd.Process)
+		killGroup(p.process())
+		if p.inside.Load() != nil { // the engine ends when it has cleaned up
+			select {
+			case <-p.done:
+			case <-time.After(stopTimeout):
+				killGroup(p.cmd.Process)
+			}
+		}
 		<-p.done
 	}
 }

@@ -16,8 +16,8 @@ import (
 // say so.
 var Redis = &Kind{
 	name: "Redis", binaries: "redis-server", debian: "redis-server", homebrew: "redis",
-	account: "redis", listenSetting: "bind", binariesVariable: "LAB_REDIS_SERVERS",
-	engine: func(context.Context, string) (engine, error) { return redisEngine{}, nil },
+	account: "redis", listenSetting: "bind", binariesVariable: "LAB_REDIS_SERVERS", imageBinaries: "|valkey-server",
+	engine: func(context.Context, *Server) (engine, error) { return redisEngine{}, nil },
 }
 
 type redisEngine struct{}

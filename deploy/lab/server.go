@@ -23,9 +23,10 @@ type Kind struct {
 	account          string // of the package: runs the server if we are root
 	listenSetting    string // has the addresses to listen on
 	binariesVariable string // environment variable: see Binaries
+	imageBinaries    string // further alternatives in container images, each after "|"
 
-	// engine returns how to run this binary.
-	engine func(ctx context.Context, binary string) (engine, error)
+	// engine returns how to run s.binary.
+	engine func(ctx context.Context, s *Server) (engine, error)
 }
 
 // engine is what differs between kinds of servers.
@@ -47,6 +48,11 @@ type Config struct {
 	// Binary is a name on PATH or a path. Empty: the installed server. The name redis-5.0
 	// or mysql-8.0 is the first of Kind.Binaries of that version.
 	Binary string
+
+	// Image is a container image with the server, in place of Binary. It runs in a
+	// container of docker or podman, the first of them on PATH, with the network and the
+	// process ids of this machine. Start downloads it if necessary: see [Pull].
+	Image string
 
 	CPUs float64 // cores that the server may use; 0: as we
 
@@ -74,7 +80,8 @@ type Config struct {
 type Server struct {
 	engine    engine
 	binary    string
-	account   string // runs the server and owns dir; empty: ours
+	container *container // nil: binary is installed
+	account   string     // runs the server and owns dir; empty: ours
 	settings  map[string]string
 	password  string
 	dir       string
@@ -102,16 +109,22 @@ var errStopped = errors.New("the server was stopped for good")
 // [Server.URL]. If root starts the server, it runs as the account of its package. Start
 // returns ErrNotInstalled if there is no binary. If the server refuses its settings, the
 // error holds the end of its log.
-func (k *Kind) Start(ctx context.Context, cfg Config) (*Server, error) {
-	binary, err := k.find(ctx, cfg.Binary)
-	if err != nil {
-		return nil, err
+func (k *Kind) Start(ctx context.Context, cfg Config) (_ *Server, err error) {
+	s := &Server{dir: cfg.Dir, temporary: cfg.Dir == "", slowSync: cfg.SlowSync, powerLoss: cfg.PowerLoss, cpus: cfg.CPUs}
+	if cfg.Image == "" {
+		if s.binary, err = k.find(ctx, cfg.Binary); err != nil {
+			return nil, err
+		}
 	}
-	s := &Server{binary: binary, dir: cfg.Dir, temporary: cfg.Dir == "", slowSync: cfg.SlowSync, powerLoss: cfg.PowerLoss, cpus: cfg.CPUs}
 	if s.account, err = serverAccount(k.account); err != nil {
 		return nil, fmt.Errorf("start %s: %w", k.name, err)
 	}
-	if s.engine, err = k.engine(ctx, binary); err != nil {
+	if cfg.Image != "" {
+		if err = k.useImage(ctx, s, cfg.Image); err != nil {
+			return nil, err
+		}
+	}
+	if s.engine, err = k.engine(ctx, s); err != nil {
 		return nil, err
 	}
 	s.settings = s.engine.defaults()
@@ -178,6 +191,7 @@ func (s *Server) start(ctx context.Context) error {
 	defer cancel()
 	cfg := s.engine.process(s)
 	cfg.Path, cfg.User, cfg.Env, cfg.CPUs = s.binary, s.account, s.diskEnv(), s.cpus
+	cfg.container = s.inContainer()
 	process, err := StartProcess(ctx, cfg)
 	if err == nil {
 		s.process = process
@@ -208,7 +222,7 @@ func (s *Server) Dir() string { return s.dir }
 func (s *Server) PID() int { return s.current().PID() }
 
 // CPULimit says in words how the server's CPU is limited; empty: it is not.
-func (s *Server) CPULimit() string { return s.current().limit.words() }
+func (s *Server) CPULimit() string { return s.current().cpuLimit() }
 
 // Log returns the last 16 KiB of what the server has written since its last start.
 func (s *Server) Log() string { return s.current().Log() }

@@ -31,7 +31,7 @@ func (fakeEngine) dsn(*Server, string) string             { return "" }
 func fakeKind(command func(s *Server) ProcessConfig) *Kind {
 	return &Kind{
 		binaries: "sh", account: "redis",
-		engine: func(context.Context, string) (engine, error) { return fakeEngine{command}, nil },
+		engine: func(context.Context, *Server) (engine, error) { return fakeEngine{command}, nil },
 	}
 }
 
@@ -145,11 +145,11 @@ func TestWatchdog_KillsTheProcess_OnceItsStarterIsGone(t *testing.T) {
 	require.NoError(t, spared.Start())
 	require.NoError(t, doomed.Start())
 
-	release, err := startWatchdog(spared.Process.Pid)
+	release, err := startWatchdog("kill", "-9", strconv.Itoa(spared.Process.Pid))
 	require.NoError(t, err)
 	release()
 
-	dog := watchdog(doomed.Process.Pid)
+	dog := watchdog("kill", "-9", strconv.Itoa(doomed.Process.Pid))
 	leash, err := dog.StdinPipe()
 	require.NoError(t, err)
 	require.NoError(t, dog.Start())

@@ -10,7 +10,6 @@ import (
 	"sagabench/bench/internal/matrix"
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/session"
-	"sagabench/deploy/lab"
 )
 
 // runCrash crashes the store of a variant under load.
@@ -29,7 +28,8 @@ func (a *app) runCrash(ctx context.Context, job matrix.Job) (run result.MatrixRu
 	}
 	cfg := loss.Default()
 	cfg.Store, cfg.Program, cfg.Token, cfg.Scenario = started.Store, started.Program, own.cfg.Token, own.cfg.Scenario
-	cfg.Server = lab.Config{Binary: v.run.start.binary, Settings: settings, CPUs: v.run.start.cpus}
+	cfg.Server = v.run.start.server
+	cfg.Server.Settings = settings
 	cfg.Crash = cmp.Or(loss.Crash(job.Variant.Values.Text(matrix.KeyCrash)), cfg.Crash)
 	cfg.InFlight, cfg.Duration, cfg.Dir = own.cfg.Load.InFlight, job.Variant.Values.Duration(matrix.KeyDuration, cfg.Duration), job.Dir
 	began := time.Now()

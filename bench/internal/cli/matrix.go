@@ -20,6 +20,7 @@ import (
 	"sagabench/bench/internal/progress"
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
+	"sagabench/deploy/lab"
 )
 
 // overrideFlags replace values of a variant file that has these keys.
@@ -99,6 +100,7 @@ func (a *app) matrix(ctx context.Context, file matrix.File, options matrix.Optio
 			matrix.MeasureSaga: a.runSagas, matrix.MeasureCapacity: a.runCapacity, matrix.MeasureOperation: a.runOperation, matrix.MeasureCrash: a.runCrash,
 		},
 		Status: func(text string) { fmt.Fprintln(a.stderr, text) },
+		Pull:   func(ctx context.Context, image string) error { return lab.Pull(ctx, image, a.stderr) },
 	})
 	runs := m.Runs()
 	if len(runs) == 0 {
@@ -143,8 +145,7 @@ func (a *app) jobVariant(job matrix.Job, without ...string) (*variant, error) {
 	if err != nil {
 		return nil, err
 	}
-	started := !target.Embedded() && !strings.Contains(store, ":")
-	if started {
+	if !target.Embedded() && !strings.Contains(store, ":") {
 		words = append(words, "--start")
 	}
 	for _, key := range jobFlags {
@@ -167,15 +168,17 @@ func (a *app) jobVariant(job matrix.Job, without ...string) (*variant, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.run.start.binary, v.run.start.cpus = values.Text(matrix.KeyBinary), values.Float(matrix.KeyCPUs, 0)
-	if !started && (v.run.start.binary != "" || v.run.start.cpus > 0) {
-		return nil, fmt.Errorf("binary and cpus are for a server that is started: %s has none", target.Driver)
-	}
+	v.run.start.server = serverOf(values)
 	v.app.options.Load.Seed = job.Seed
 	if !progress.NewDisplay(a.stderr).Terminal {
 		v.app.stderr = io.Discard // the lines of each run would hide those of the matrix
 	}
 	return v, nil
+}
+
+// serverOf returns what the values say of the server to start, without its settings.
+func serverOf(values matrix.Values) lab.Config {
+	return lab.Config{Binary: values.Text(matrix.KeyBinary), Image: values.Text(matrix.KeyImage), CPUs: values.Float(matrix.KeyCPUs, 0)}
 }
 
 // runSagas makes a run as bench run does.

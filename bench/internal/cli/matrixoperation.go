@@ -13,7 +13,6 @@ import (
 	"sagabench/bench/internal/redisops"
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/session"
-	"sagabench/deploy/lab"
 	"sagabench/store/open"
 )
 
@@ -57,15 +56,15 @@ func (a *app) operationServers(ctx context.Context, values matrix.Values) (backe
 		return backend.RedisNodes{}, err
 	}
 	nodes := values.Int(matrix.KeyNodes, 1)
-	start := starting{start: name == open.Redis, durability: values.Text(matrix.KeyDurability)}
+	start := starting{start: name == open.Redis, server: serverOf(values), durability: values.Text(matrix.KeyDurability)}
 	for setting, value := range values.Settings() {
 		start.set = append(start.set, setting+"="+value)
 	}
 	switch {
 	case target.Driver != open.Redis:
 		return backend.RedisNodes{}, fmt.Errorf("store: %s: operations are measured on a Redis", target.Driver)
-	case !start.start && (nodes > 1 || values.Text(matrix.KeyBinary) != "" || values.Text(matrix.KeyCPUs) != ""):
-		return backend.RedisNodes{}, errors.New("binary, cpus and nodes are for servers that are started: leave them or the URL out")
+	case !start.start && nodes > 1:
+		return backend.RedisNodes{}, errors.New("nodes are servers that are started: leave them or the URL out")
 	}
 	settings, err := start.check(name, &target)
 	if err != nil {
@@ -74,6 +73,6 @@ func (a *app) operationServers(ctx context.Context, values matrix.Values) (backe
 	if !start.start {
 		return backend.RedisNodes{URLs: []string{name}, Topology: "one Redis that was running", Stop: func() error { return nil }}, nil
 	}
-	cfg := lab.Config{Binary: values.Text(matrix.KeyBinary), CPUs: values.Float(matrix.KeyCPUs, 0), Settings: settings}
-	return backend.StartRedis(ctx, cfg, nodes)
+	start.server.Settings = settings
+	return backend.StartRedis(ctx, start.server, nodes)
 }

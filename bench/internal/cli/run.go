@@ -19,7 +19,6 @@ import (
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/session"
-	"sagabench/deploy/lab"
 	"sagabench/internal/config"
 	"sagabench/store/open"
 )
@@ -116,7 +115,8 @@ func (a *app) setUp(ctx context.Context, o runOptions) (setup, error) {
 		return own, err
 	}
 	started := own.servers.(*session.Started)
-	server, err := backend.Start(ctx, started.Store.Driver, lab.Config{Binary: o.start.binary, Settings: settings, CPUs: o.start.cpus})
+	o.start.server.Settings = settings
+	server, err := backend.Start(ctx, started.Store.Driver, o.start.server)
 	if err != nil {
 		return own, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"sagabench/bench/internal/backend"
+	"sagabench/deploy/lab"
 	"sagabench/store"
 	"sagabench/store/open"
 )
@@ -19,9 +20,7 @@ type starting struct {
 	start bool     // the store's server
 	set   []string // its settings, NAME=VALUE
 
-	// Of bench matrix only.
-	binary string  // see lab.Config; empty: the one on PATH
-	cpus   float64 // cores that the server may use; 0: all
+	server lab.Config // of bench matrix only: see serverOf
 
 	durability string // the class that the store gets; empty: that of its settings
 }
@@ -45,6 +44,8 @@ func durabilityFlagOf(f *pflag.FlagSet, class *string) {
 // durability class. It comes before anything is started.
 func (s *starting) check(name string, t *open.Target) (settings map[string]string, err error) {
 	switch {
+	case !s.start && (s.server.Binary+s.server.Image != "" || s.server.CPUs > 0):
+		return nil, errors.New("binary, image and cpus are for a server that is started, and this store has none")
 	case !s.start && !t.Embedded():
 		return nil, s.none()
 	case !s.start && len(s.set) > 0:

@@ -246,15 +246,25 @@ func (p *parser) table(n *yaml.Node, path string) Table {
 	if quick.n != nil {
 		t.Quick = p.quick(t, quick.n, quick.path)
 	}
+	p.combinations(t, n, path, axes)
+	return t
+}
+
+// combinations refuses too many variants, and those whose values exclude each other.
+func (p *parser) combinations(t Table, n *yaml.Node, path string, axes place) {
 	count := 1
 	for _, a := range t.Axes {
 		count *= max(1, len(a.Values))
 		if count > mostVariants {
 			p.fail(axes.n, axes.path, "more than %d combinations", mostVariants)
-			break
+			return
 		}
 	}
-	return t
+	for _, v := range slices.Concat(t.Variants(), t.quick().Variants()) {
+		if v.Values.Text(KeyBinary) != "" && v.Values.Text(KeyImage) != "" {
+			p.fail(n, path, "%s has both %s and %s: want one of them", v.Name(), KeyBinary, KeyImage)
+		}
+	}
 }
 
 func (p *parser) axes(m Measure, n *yaml.Node, path string) (axes []Axis) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +35,7 @@ var measures = []Measure{MeasureSaga, MeasureCapacity, MeasureOperation, Measure
 const (
 	KeyStore      = "store"
 	KeyBinary     = "binary"
+	KeyImage      = "image"
 	KeyDurability = "durability"
 	KeyCPUs       = "cpus"
 
@@ -90,6 +92,9 @@ var keys = []key{
 		return text, err == nil
 	}},
 	textKey(KeyBinary, measures, "the server's binary: a name on PATH, a path, or a version of Redis in LAB_REDIS_SERVERS"),
+	{KeyImage, []Measure{MeasureSaga, MeasureCapacity, MeasureOperation}, "a container image with the server, as redis:7.2", func(text string) (string, bool) {
+		return text, imageName.MatchString(text)
+	}},
 	{KeyDurability, measures, "D0, D1, D2, D3 or D4", func(text string) (string, bool) {
 		_, ok := store.ParseDurability(text)
 		return text, ok
@@ -124,6 +129,9 @@ var keys = []key{
 
 	oneOf(KeyCrash, []Measure{MeasureCrash}, "process", "machine"),
 }
+
+// imageName is what engines take as a name of an image, with a host, a tag and a digest.
+var imageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]*$`)
 
 func textKey(name string, of []Measure, want string) key {
 	return key{name, of, want, func(text string) (string, bool) { return text, text != "" && !strings.ContainsAny(text, " \t\n") }}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,10 @@ type Config struct {
 	Dir     string // of the result
 	Runners map[Measure]Runner
 	Status  func(string) // called with what is being done; may be nil
+
+	// Pull downloads a container image, before the first run. It may be nil if no variant
+	// has one.
+	Pull func(ctx context.Context, image string) error
 }
 
 // The files and directories below that of a result.
@@ -137,6 +142,7 @@ func Run(ctx context.Context, cfg Config) (Matrix, error) {
 		}
 		m.Tables = append(m.Tables, one)
 	}
+	cfg.pull(ctx, m)
 	p := newProgress(m)
 	for _, t := range m.Tables {
 		if err := cfg.runTable(ctx, plan.Seed, t, p); err != nil {
@@ -144,6 +150,24 @@ func Run(ctx context.Context, cfg Config) (Matrix, error) {
 		}
 	}
 	return m, nil
+}
+
+// pull downloads the images of the runs that are missing, so that no run is measured beside
+// a download. A variant whose image cannot be had fails by itself.
+func (cfg Config) pull(ctx context.Context, m Matrix) {
+	pulled := map[string]bool{"": true}
+	for _, t := range m.Tables {
+		for _, v := range t.Variants {
+			image := v.Values.Text(KeyImage)
+			if pulled[image] || !slices.Contains(v.Runs, nil) {
+				continue
+			}
+			pulled[image] = true
+			if err := cfg.Pull(ctx, image); err != nil {
+				cfg.Status(err.Error())
+			}
+		}
+	}
 }
 
 // read returns the plan of the directory, or a new one. It refuses a directory of another.
