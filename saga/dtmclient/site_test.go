@@ -51,6 +51,7 @@ func start(t *testing.T) *site {
 	require.NoError(t, err)
 	t.Cleanup(caller.Close)
 	sagas := saga.DefaultConfig()
+	sagas.Lease, sagas.RequestTimeout = time.Minute, 20*time.Second
 	sagas.PollInterval = 20 * time.Millisecond
 	sagas.RetryInterval = 20 * time.Millisecond
 	c, err := saga.New(s, caller, sagas)

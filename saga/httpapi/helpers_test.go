@@ -55,6 +55,7 @@ func start(t testing.TB, s store.Store, change func(*Config, *saga.Config)) *sit
 		Logger:  logger,
 	}
 	sagas := saga.DefaultConfig()
+	sagas.Lease, sagas.RequestTimeout = time.Minute, 20*time.Second
 	sagas.PollInterval = 10 * time.Millisecond
 	sagas.RetryInterval = 10 * time.Millisecond
 	sagas.Logger = logger

@@ -242,7 +242,7 @@ func TestQuery_BoundsTheLargeAnswersInMemory(t *testing.T) {
 	}
 	require.Eventually(t, func() bool {
 		return at.get("/api/dtmsvr/query?gid=large").status == http.StatusServiceUnavailable
-	}, patience, 5*time.Millisecond)
+	}, 5*patience, 5*time.Millisecond) // each look is 3 MB
 	require.Equal(t, http.StatusOK, at.get("/api/dtmsvr/query?gid=small").status)
 	require.Equal(t, http.StatusServiceUnavailable, at.get("/api/dtmsvr/query?gid=large").status)
 }

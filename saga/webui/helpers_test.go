@@ -60,6 +60,7 @@ func start(t testing.TB, s store.Store, token string) *site {
 	t.Cleanup(caller.Close)
 	attempts := NewAttempts()
 	cfg := saga.DefaultConfig()
+	cfg.Lease, cfg.RequestTimeout = time.Minute, 20*time.Second
 	cfg.PollInterval = 10 * time.Millisecond
 	cfg.RetryInterval = time.Hour // deferred sagas stay so until a retry
 	cfg.MaxRetryInterval = time.Hour

@@ -120,6 +120,7 @@ func TestApply_UnderDeadlocks_LosesNothing(t *testing.T) {
 		// PostgreSQL has the one lose that first looks for a deadlock and finds one,
 		// after it has waited for so long.
 		cfg := k.config().with(t, "deadlock_timeout", "30ms")
+		cfg.Lease = 10 * time.Minute // the server ends no session that is slow
 		s, other := open(t, cfg), open(t, cfg)
 		s.stopSweeping() // it asks the dialect, too
 		s.sweeping.Wait()

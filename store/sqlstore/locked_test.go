@@ -21,6 +21,7 @@ func TestApply_OnLockedRows_FailsOnlyTheirChanges(t *testing.T) {
 		const locked, inserted, deleted, free = 1, 2, 3, 4
 		const rounds = 10
 		cfg := k.config()
+		cfg.Lease = 10 * time.Minute // the server ends no session that holds the rows
 		s, other := open(t, cfg), open(t, cfg)
 		requireApplied(t, s, create(locked), create(deleted), create(free))
 		tx := other.begin(t)

@@ -27,8 +27,6 @@ type clients struct {
 	mu           sync.Mutex
 	hosts        []*host // that requests go to
 	acknowledged []string
-	first        int               // before the fault: first tries that succeeded
-	broken       bool              // the fault has begun
 	seen         map[string]string // the last status that a read showed
 	backwards    []string          // reads that showed an earlier status than one before
 }
@@ -43,8 +41,8 @@ func (c *clients) submitting(ctx context.Context, client int) {
 		for try := 0; ; try++ {
 			status, answer, err := c.do(http.MethodPost, c.host(client+n+try), "/submit", body)
 			ok := err == nil && status == http.StatusOK && bytes.Contains(answer, []byte("SUCCESS"))
-			c.submitted(p.gid, try, ok)
 			if ok {
+				c.submitted(p.gid)
 				break
 			}
 			if err == nil && status < 500 {
@@ -57,16 +55,13 @@ func (c *clients) submitting(ctx context.Context, client int) {
 	}
 }
 
-func (c *clients) submitted(gid string, try int, ok bool) {
+func (c *clients) submitted(gid string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if try == 0 && !c.broken && ok {
-		c.first++
-	}
-	if ok {
-		c.acknowledged = append(c.acknowledged, gid)
-	}
+	c.acknowledged = append(c.acknowledged, gid)
 }
+
+func (c *clients) accepts() bool { return len(c.known()) > 0 }
 
 // use sends requests to these hosts from now on.
 func (c *clients) use(hosts ...*host) {
@@ -80,13 +75,6 @@ func (c *clients) host(n int) *host {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.hosts[n%len(c.hosts)]
-}
-
-// breaks says that requests may fail from now on.
-func (c *clients) breaks() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.broken = true
 }
 
 // reading reads acknowledged sagas from any host until ctx ends.

@@ -47,11 +47,13 @@ func withToken(c *Config, _ *Deps) {
 	c.Tokens, c.AdminTokens = secret.NewTokens(theToken), secret.NewTokens(theAdminToken)
 }
 
-// settings are the defaults on a free port, with some changes.
+// settings are the defaults on a free port, with more patience and some changes.
 func settings(s store.Store, changes ...func(*Config, *Deps)) (Config, Deps) {
 	cfg := DefaultConfig()
 	cfg.Listen = "127.0.0.1:0"
+	cfg.MaxWait, cfg.Read = patience/2, patience/2 // whatever else the machine does
 	deps := Deps{Store: s, Saga: saga.DefaultConfig()}
+	deps.Saga.Lease, deps.Saga.RequestTimeout = time.Minute, 20*time.Second
 	for _, change := range changes {
 		change(&cfg, &deps)
 	}
