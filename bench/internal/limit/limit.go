@@ -34,6 +34,7 @@ const (
 
 	waitingShare    = 0.05  // of the time of a call to the store spent waiting for a connection, from which on connections are too few
 	throttledShare  = 0.05  // of the periods of its CPU quota that a process was stopped in, from which on requests wait for that
+	starvedShare    = 0.50  // of these periods, from which on the quota is the limit, however busy the machine is
 	stealShare      = 0.05  // of the machine's CPU time, from which on the hypervisor is named, too
 	fullServerShare = 0.98  // of the connections that the store's server allows: one may be reserved
 	childrenCores   = 0.005 // of the store, from which on they are named
@@ -73,6 +74,11 @@ func find(r result.Resources, failed int64, machine Machine) result.Limit {
 		{"app CPU", "the app", r.AppCores, r.AppCoresUsable, r.AppThrottled},
 		{LoadGenerator, "it", r.LoadCores, r.LoadCoresUsable, r.LoadThrottled},
 	}
+	if stopped(processes, starvedShare).share != nil {
+		// Other programs may fill the machine, and keep the process from using up its quota in
+		// each period. An idle machine would not carry more.
+		host.share, one.share = nil, nil
+	}
 	most := candidate{}
 	for _, c := range []candidate{
 		serverConnections(r, failed), // refused requests do no work, whatever else is busy
@@ -96,10 +102,8 @@ func find(r result.Resources, failed int64, machine Machine) result.Limit {
 			most = c
 		}
 	}
-	for _, p := range processes {
-		if p.throttled != nil && *p.throttled >= throttledShare {
-			return p.stopped().limit()
-		}
+	if c := stopped(processes, throttledShare); c.share != nil {
+		return c.limit()
 	}
 	calls := candidate{"writes to the store", shareOf(r.StoreCallsInFlight, machine.Batches), "%s of the time as many batches are in flight as may be" + fsyncs(r)}
 	for _, c := range []candidate{storeConnections(r), calls} { // a call that waits for a connection is in flight, too
@@ -139,9 +143,15 @@ func (p process) cpu() candidate {
 	return c
 }
 
-// stopped is for a process that its CPU quota stops now and then.
-func (p process) stopped() candidate {
-	return candidate{p.resource, p.throttled, p.name + " used up its CPU quota in %s of the quota's periods, and was stopped until the next one"}
+// stopped returns the first process that its CPU quota stopped in at least this share of the
+// quota's periods. Its share is nil if there is none.
+func stopped(processes []process, share float64) candidate {
+	for _, p := range processes {
+		if p.throttled != nil && *p.throttled >= share {
+			return candidate{p.resource, p.throttled, p.name + " used up its CPU quota in %s of the quota's periods, and was stopped until the next one"}
+		}
+	}
+	return candidate{}
 }
 
 // cores says how many it may use, and whether a quota sets that.

@@ -41,6 +41,21 @@ func TestFind_NamesWhatIsFull(t *testing.T) {
 			r.LoadCores, r.LoadCoresUsable, r.LoadThrottled = value(0.98), value(1), value(0.9)
 		}, LoadGenerator, "it keeps 98% of the one core that it may use (cgroup quota) busy"},
 		"a load generator that is stopped in bursts": {func(r *result.Resources) { r.LoadThrottled = value(0.3) }, LoadGenerator, "it used up its CPU quota in 30% of the quota's periods"},
+		"a store that its quota stops, on a machine that others fill": {func(r *result.Resources) {
+			r.StoreOneCore, r.StoreCores, r.StoreCoresUsable, r.StoreThrottled = true, value(0.016), value(0.02), value(0.6)
+			r.HostBusy, r.BusiestCore = value(0.97), value(0.98)
+		}, "store CPU", "the store used up its CPU quota in 60% of the quota's periods, and was stopped until the next one"},
+		"a store that its quota always stops, on a machine that others fill": {func(r *result.Resources) {
+			r.StoreOneCore, r.StoreCores, r.StoreCoresUsable, r.StoreThrottled = true, value(0.019), value(0.02), value(1)
+			r.HostBusy, r.BusiestCore = value(0.97), value(0.98)
+		}, "store CPU", "the store keeps 95% of the 0.02 cores that it may use (cgroup quota) busy"},
+		"a load generator that its quota stops, on a machine that others fill": {func(r *result.Resources) {
+			r.LoadCores, r.LoadCoresUsable, r.LoadThrottled = value(0.016), value(0.02), value(0.7)
+			r.HostBusy, r.BusiestCore = value(0.97), value(0.98)
+		}, LoadGenerator, "it used up its CPU quota in 70% of the quota's periods"},
+		"a machine that is full, and a store that its quota stops now and then": {func(r *result.Resources) {
+			r.StoreThrottled, r.HostBusy = value(0.3), value(0.97)
+		}, "CPU of the machine", "its cores are 97% busy"},
 		"hardly stopped": {func(r *result.Resources) { r.StoreThrottled = value(0.01) }, "", "nothing was near its limit"},
 		"a quarter stolen": {func(r *result.Resources) {
 			r.HostBusy, r.BusiestCore, r.HostSteal = value(0.73), value(0.75), value(0.25)
