@@ -10,6 +10,8 @@ import (
 	"math"
 	"net/http"
 	neturl "net/url"
+	"syscall"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -97,6 +99,13 @@ func sums(families map[string]*dto.MetricFamily) metrics {
 	return sum
 }
 
+// A server whose connections are all in use may close a new one before its request comes, to
+// make room for another client: then the metrics are asked for again.
+const (
+	scrapeAttempts = 20
+	scrapePause    = 20 * time.Millisecond
+)
+
 // scrape asks an app server for its metrics.
 func (s *Sampler) scrape(ctx context.Context) func(url string) (io.ReadCloser, error) {
 	return func(url string) (io.ReadCloser, error) {
@@ -110,6 +119,10 @@ func (s *Sampler) scrape(ctx context.Context) func(url string) (io.ReadCloser, e
 		// A connection that is kept would be idle for the whole run, and closed by then.
 		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 		resp, err := client.Do(req)
+		for attempt := 1; err != nil && attempt < scrapeAttempts && ctx.Err() == nil && !errors.Is(err, syscall.ECONNREFUSED); attempt++ {
+			time.Sleep(scrapePause)
+			resp, err = client.Do(req)
+		}
 		if failed, ok := errors.AsType[*neturl.Error](err); ok {
 			err = failed.Err // the URL is in the error that this is wrapped in
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -249,4 +250,24 @@ func TestPerSaga_HasNoCostBelowZero(t *testing.T) {
 func TestPerSaga_OfNoSagasNothingIsKnown(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, result.Cost{}, end(t, begin(t, Default())).PerSaga(0))
+}
+
+// A server whose connections are all in use closes new ones to make room.
+func TestSampler_AsksAgainIfItsConnectionIsClosed(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1)%3 != 0 {
+			panic(http.ErrAbortHandler)
+		}
+		fmt.Fprint(w, "process_cpu_seconds_total 1\n")
+	}))
+	t.Cleanup(server.Close)
+	body, err := new(Sampler).scrape(t.Context())(server.URL)
+	require.NoError(t, err)
+	text, err := io.ReadAll(body)
+	require.NoError(t, err)
+	require.NoError(t, body.Close())
+	require.Equal(t, "process_cpu_seconds_total 1\n", string(text))
+	require.EqualValues(t, 3, asked.Load())
 }
