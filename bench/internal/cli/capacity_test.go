@@ -15,10 +15,12 @@ import (
 	"sagabench/bench/internal/result"
 	"sagabench/deploy/lab"
 	"sagabench/deploy/lab/labtest"
+	"sagabench/internal/race"
 )
 
-// shortSearch takes half a minute. A median needs few requests.
-var shortSearch = []string{"--slo", "p50=200ms", "--hold", "2s", "--warmup", "50ms", "--payload", "10"}
+// shortSearch holds no rate on any machine: that would take 100,000 requests in 2 s. Its steps
+// end with their first requests.
+var shortSearch = []string{"--slo", "p99.99=10us", "--hold", "2s", "--warmup", "50ms", "--payload", "10"}
 
 func capacityOf(t *testing.T, stdout string) result.CapacitySummary {
 	t.Helper()
@@ -27,17 +29,17 @@ func capacityOf(t *testing.T, stdout string) result.CapacitySummary {
 	return s
 }
 
-// How high the rate is, and whether the load generator was in time, depends on what else
-// this machine does; what is written down does not.
-func TestCapacity_FindsARate(t *testing.T) {
+// How a search goes on that holds rates is in package capacity: which ones, and how long
+// that takes, depends on what else this machine does.
+func TestCapacity_Searches(t *testing.T) {
 	t.Parallel()
 	server := labtest.Start(t, lab.Redis, lab.Config{})
-	p := newProgram(t, "SAGABENCH_GROUP_COMMIT_MAX_BATCH=1") // so slow that the load generator is not the limit
+	p := newProgram(t)
 	got := p.run(append([]string{"capacity", server.URL(), "--json", "--out", "found"}, shortSearch...)...)
-	require.Contains(t, []int{exitOK, exitInvalid}, got.code, got.stderr)
+	require.Equal(t, exitInvalid, got.code, got.stderr)
 	requireKeysOf(t, "capacity", got.stdout)
 	s := capacityOf(t, got.stdout)
-	require.Equal(t, got.code == exitOK, s.Validity.Valid, s.Validity.Because)
+	require.False(t, s.Validity.Valid)
 	require.Equal(t, "redis", s.Run.Store.Driver)
 	require.Positive(t, s.Check.Acknowledged)
 	require.Equal(t, s.Check.Acknowledged, *s.Check.Terminal)
@@ -50,16 +52,8 @@ func TestCapacity_FindsARate(t *testing.T) {
 	for _, search := range s.Capacity.Searches {
 		require.Equal(t, s.Capacity.Search, search)
 	}
-	if held := s.Capacity.Held; held != nil {
-		require.GreaterOrEqual(t, held.DurationS, 1.9)
-		require.LessOrEqual(t, *held.LatencyMS.P50, 200.0)
-		require.Len(t, held.Interval, 1)
-		require.NotEmpty(t, s.Capacity.HeldSteps())
-		require.NotEmpty(t, s.Capacity.Rechecks)
-		if next := s.Capacity.Next; next != nil {
-			require.Greater(t, next.RatePerS, held.RatePerS)
-		}
-	}
+	require.Nil(t, s.Capacity.Held)
+	require.Contains(t, s.Capacity.CannotTell, "100,000 requests in a hold of 2.00 s; a longer --hold is")
 	require.Contains(t, got.stderr, "closed loops with 1 to 512 in flight")
 	require.Contains(t, got.stderr, "the result is in found")
 
@@ -68,11 +62,7 @@ func TestCapacity_FindsARate(t *testing.T) {
 	requireFiles(t, dir, result.FilePage, result.FileMarkdown, "steps", result.FileSummary)
 	steps, err := filepath.Glob(filepath.Join(dir, "steps", "*", "*"))
 	require.NoError(t, err)
-	made := len(s.Capacity.Scaling) + len(s.Capacity.Steps) + len(s.Capacity.Rechecks)
-	if s.Capacity.Validation != nil {
-		made++
-	}
-	require.Len(t, steps, made, "a histogram of each")
+	require.Len(t, steps, len(s.Capacity.Scaling)+len(s.Capacity.Steps)+len(s.Capacity.Rechecks), "a histogram of each")
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: server.Password()})
 	defer client.Close()
 	require.Zero(t, client.DBSize(t.Context()).Val(), "the keys of the search are gone")
@@ -80,12 +70,8 @@ func TestCapacity_FindsARate(t *testing.T) {
 	shown := p.run("report", "found")
 	require.Equal(t, exitOK, shown.code, shown.stderr)
 	headline := firstLine(shown.stdout)
-	if s.Validity.Valid {
-		require.Contains(t, headline, "on redis (D0: nothing on disk)")
-		require.Contains(t, headline, "p50 ≤ 200 ms")
-	} else {
-		require.Contains(t, headline, "NOT VALID")
-	}
+	require.Contains(t, headline, "NOT VALID because cannot tell here: no rate was high enough")
+	require.Contains(t, shown.stdout, "on redis (D0: nothing on disk) at p99.99 ≤ 0.01 ms")
 	requirePages(t, dir, headline)
 	beside := p.run("report", "found", written(t, nil))
 	require.Contains(t, beside.stdout, "2 results side by side\n", "below the verdict, where it is not valid")
@@ -129,7 +115,7 @@ func believe(t *testing.T, dir string) {
 // Ctrl-C ends a search early, with what it has, and leaves nothing running.
 func TestCapacity_Interrupted(t *testing.T) {
 	t.Parallel()
-	for name, args := range map[string][]string{"redis": {"redis", "--start"}, "pebble": {"pebble"}} {
+	for name, args := range map[string][]string{"redis": {"redis", "--start"}, "pebble": {"pebble", "--durability=D2"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newProgram(t)
@@ -140,7 +126,7 @@ func TestCapacity_Interrupted(t *testing.T) {
 			_, err := stderr.find(soon(t), "1 in flight: ")
 			require.NoError(t, err)
 			children := childrenOf(t, cmd.Process.Pid)
-			require.Len(t, children, len(args), "the bench server, and that of the store")
+			require.Len(t, children, map[string]int{"redis": 2, "pebble": 1}[name], "the bench server, and that of the store")
 			require.NoError(t, cmd.Process.Signal(os.Interrupt))
 			require.Error(t, cmd.Wait())
 			require.Equal(t, exitInvalid, cmd.ProcessState.ExitCode(), stderr)
@@ -151,6 +137,7 @@ func TestCapacity_Interrupted(t *testing.T) {
 			s := capacityOf(t, stdout.String())
 			require.Contains(t, s.Validity.Because[0], "incomplete: interrupted")
 			require.NotEmpty(t, s.Capacity.Scaling)
+			require.Equal(t, map[string]string{"redis": "D0", "pebble": "D2"}[name], s.Run.Store.Durability)
 			require.Contains(t, stdout.String(), `"steps": []`)
 			require.NotEmpty(t, s.Capacity.NoFit)
 			require.Zero(t, *s.Check.Lost)
@@ -162,6 +149,7 @@ func TestCapacity_Interrupted(t *testing.T) {
 }
 
 func TestCapacity_RefusesWrongInput(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	full := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(full, "something"), nil, 0o666))

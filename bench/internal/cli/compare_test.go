@@ -11,6 +11,7 @@ import (
 
 	"sagabench/bench/internal/compare"
 	"sagabench/bench/internal/result"
+	"sagabench/internal/race"
 )
 
 func comparisonOf(t *testing.T, stdout string) compare.Result {
@@ -22,7 +23,7 @@ func comparisonOf(t *testing.T, stdout string) compare.Result {
 
 func TestCompare_InterleavesVariants(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t)
+	p := newProgram(t, withoutSync)
 	got := p.run("compare", "redis --start --set requirepass=topsecret", "pebble --payload 100", "--pairs", "2",
 		"--duration", "300ms", "--warmup", "100ms", "--in-flight", "4", "--gate", "app_cpu_us<=+5%", "--gate-unclear", "0", "--json", "--out", "compared")
 	require.Contains(t, []int{exitOK, exitInvalid}, got.code, got.stderr)
@@ -72,6 +73,7 @@ func TestCommonArgs_HasTheConfigFile(t *testing.T) {
 }
 
 func TestCompare_Results(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	d0 := func(s *result.Summary) { s.Run.Store.Durability = "D0" }
 	for name, tt := range map[string]struct {
@@ -119,6 +121,7 @@ func TestCompare_Results(t *testing.T) {
 
 // The exit code of gates: the worst of them, where that of "cannot tell" can be chosen.
 func TestCompare_ExitCodeOfGates(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	a, b := pairs(t, 5, 1.2, nil)
 	const kept, broken, unclear = "store_cpu_us<=+30%", "store_cpu_us<=+5%", "store_cpu_us<=+20%"
@@ -144,9 +147,9 @@ func TestCompare_ExitCodeOfGates(t *testing.T) {
 // Both runs of a pair have the same random arrivals, other pairs others.
 func TestCompare_RandomArrivals(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t)
+	p := newProgram(t, withoutSync)
 	got := p.run("compare", "pebble", "pebble --payload 10", "--pairs", "2", "--rate", "100/s", "--arrival", "poisson",
-		"--duration", "500ms", "--warmup", "100ms", "--json", "--out", "compared")
+		"--duration", "300ms", "--warmup", "100ms", "--json", "--out", "compared")
 	c := comparisonOf(t, got.stdout)
 	require.Equal(t, []uint64{compare.Seed(c.Run.ID, 1), compare.Seed(c.Run.ID, 2)}, c.Compare.Seeds)
 	for _, pair := range []string{"01", "02"} {
@@ -173,7 +176,7 @@ func TestCompare_AddsUpWhatTheAuditsExempted(t *testing.T) {
 // Ctrl-C keeps the pairs that were made.
 func TestCompare_Interrupted(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t)
+	p := newProgram(t, withoutSync)
 	cmd := p.command("compare", "pebble", "pebble", "--duration", "100ms", "--warmup", "0s", "--pairs", "1000", "--json", "--out", "compared")
 	stdout, stderr := newLines(), newLines()
 	cmd.Stdout, cmd.Stderr = stdout, stderr
@@ -220,6 +223,7 @@ func TestCompare_VariantFails(t *testing.T) {
 }
 
 func TestCompare_RefusesWrongInput(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	one := written(t, nil)
 	full := t.TempDir()

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"net"
 	"os"
 	"os/exec"
@@ -44,9 +43,7 @@ func TestMain_UnderGoRun_EndsWithIt(t *testing.T) {
 			parent.Stdout, parent.Stderr = out, out
 			parent.WaitDelay = time.Millisecond // it does not outlive its child's output
 			require.NoError(t, parent.Start())
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-			defer cancel()
-			line, err := out.find(ctx, servingPrefix)
+			line, err := out.find(soon(t), servingPrefix)
 			require.NoError(t, err, out)
 			child := childOf(t, parent.Process.Pid)
 			defer func() { _ = syscall.Kill(child, syscall.SIGKILL) }()
@@ -62,7 +59,7 @@ func TestMain_UnderGoRun_EndsWithIt(t *testing.T) {
 				return err != nil
 			}
 			if tt.ends {
-				require.Eventually(t, gone, 10*time.Second, 20*time.Millisecond)
+				require.Eventually(t, gone, patience, 20*time.Millisecond)
 			} else {
 				require.Never(t, gone, time.Second, 100*time.Millisecond)
 			}

@@ -15,12 +15,14 @@ import (
 	"sagabench/deploy/lab"
 	"sagabench/deploy/lab/labtest"
 	"sagabench/internal/config"
+	"sagabench/internal/race"
 	"sagabench/internal/secret"
 )
 
 // Wrong input is answered by one line that names what is wrong, another exit
 // code than 0, and nothing written.
 func TestMain_RefusesWrongInput(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	secured := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{"requirepass": "topsecret"}})
 	evicting := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{"maxmemory-policy": "allkeys-lru"}})

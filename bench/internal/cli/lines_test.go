@@ -35,9 +35,13 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
+// patience is how long a test waits for what must come. It is no assertion of how fast it
+// comes: other programs may use the machine meanwhile.
+const patience = 2 * time.Minute
+
 // soon ends when what a test waits for is not to be expected any more.
 func soon(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }

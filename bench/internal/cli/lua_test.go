@@ -19,6 +19,7 @@ import (
 	"sagabench/bench/internal/progress"
 	"sagabench/deploy/lab"
 	"sagabench/deploy/lab/labtest"
+	"sagabench/internal/race"
 )
 
 func luaResult(t *testing.T, stdout string) microbench.Summary {
@@ -118,6 +119,7 @@ func repository(t *testing.T, dir string) string {
 
 // Ctrl-C ends it early, with what it has, and leaves nothing running.
 func TestLua_Interrupted(t *testing.T) {
+	race.Skip(t) // package microbench ends measurements early
 	t.Parallel()
 	p := newProgram(t)
 	cmd := p.command("lua", "--start", "--duration", "1h", "--json", "--out", "here")
@@ -138,6 +140,7 @@ func TestLua_Interrupted(t *testing.T) {
 }
 
 func TestLua_RefusesWrongInput(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		args []string

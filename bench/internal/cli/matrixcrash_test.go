@@ -19,7 +19,7 @@ tables:
       - name: store
         values:
           - {name: redis, set: {store: redis}}
-          - {name: pebble, set: {store: pebble, durability: D3}}
+          - {name: pebble, set: {store: pebble, durability: D3, duration: 1500ms}} # its disk may be busy
           - {name: elsewhere, set: {store: "redis://127.0.0.1:1"}}
       - name: crash
         values: [process, machine]

@@ -20,15 +20,16 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func TestRun_OnEveryStore(t *testing.T) {
 	t.Parallel()
-	for name, args := range map[string][]string{
-		"nothing to say":   nil,
-		"redis":            {"run", "redis", "--start"},
-		"redis, http":      {"run", "redis", "--start", "--branches", "http", "--fail", "0.2", "--steps", "3", "--payload", "100"},
-		"pebble, one only": {"run", "pebble", "--in-flight", "1"},
+	for name, tt := range map[string]struct{ args, env []string }{
+		"nothing to say":   {nil, []string{withoutSync}},
+		"redis":            {[]string{"run", "redis", "--start"}, nil},
+		"redis, http":      {[]string{"run", "redis", "--start", "--branches", "http", "--fail", "0.2", "--steps", "3", "--payload", "100"}, nil},
+		"pebble, one only": {[]string{"run", "pebble", "--in-flight", "1"}, []string{withoutSync}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newProgram(t)
-			got := p.run(append(args, "--json", "--duration", "1s", "--warmup", "200ms")...)
+			t.Parallel()
+			p := newProgram(t, tt.env...)
+			got := p.run(append(tt.args, "--json", "--duration", "1s", "--warmup", "200ms")...)
 			require.Equal(t, 0, got.code, got.stderr)
 			var s result.Summary
 			require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
@@ -36,7 +37,7 @@ func TestRun_OnEveryStore(t *testing.T) {
 			require.Positive(t, s.Check.Acknowledged)
 			require.Equal(t, s.Check.Acknowledged, *s.Check.Terminal)
 			require.Zero(t, *s.Check.Lost+*s.Check.BothOutcomes+*s.Check.Uncompensated+*s.Check.Unfinished)
-			require.Positive(t, *s.CostPerSaga.AppCPUUS)
+			require.NotNil(t, s.CostPerSaga.AppCPUUS)
 			require.Positive(t, *s.CostPerSaga.StoreRoundTrips)
 			requireKeys(t, got.stdout)
 
@@ -61,9 +62,9 @@ func TestRun_OnEveryStore(t *testing.T) {
 // client may have all connections, and its server does not wait for a load balancer.
 func TestRun_WithTheSettingsOfAServerBehindALoadBalancer(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t, "SAGABENCH_SERVER_MAX_CONNS=80", "SAGABENCH_SERVER_DRAIN=1h")
+	p := newProgram(t, withoutSync, "SAGABENCH_SERVER_MAX_CONNS=80", "SAGABENCH_SERVER_DRAIN=1h")
 	got := p.run("run", "--json", "--in-flight", "64", "--duration", "500ms", "--warmup", "100ms")
-	require.Equal(t, exitOK, got.code, got.stdout+got.stderr)
+	got.requireRan(t)
 	var s result.Summary
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
 	require.Empty(t, s.Load.ErrorsByKind)
@@ -79,7 +80,7 @@ func TestRun_OpenLoop(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
 	require.Equal(t, result.Open, s.Load.Mode)
 	require.InDelta(t, 200, *s.Load.OfferedPerS, 0.001)
-	require.InDelta(t, 200, s.Load.Requests, 5)
+	require.InDelta(t, 200, s.Load.Requests, 5, "those that were due: late ones are sent all the same")
 	require.Positive(t, *s.Load.LatenessMS.Max)
 	require.GreaterOrEqual(t, *s.LatencyMS.P50, *s.ServiceMS.P50)
 	require.Zero(t, *s.Check.Lost)
@@ -126,12 +127,14 @@ func TestRun_PrintsAReport(t *testing.T) {
 	require.Contains(t, strings.Split(got.stdout, "\n")[0], "sagas/s on pebble (D3")
 	require.Contains(t, got.stdout, "none lost")
 	require.True(t, strings.HasSuffix(got.stdout, "\nDetails: --verbose, or report.html in here\n"), got.stdout)
-	require.LessOrEqual(t, strings.Count(got.stdout, "\n"), 30, "one screen")
 	require.NotContains(t, got.stdout, "Environment")
 	whole := p.run("report", "here", "--verbose")
 	require.Contains(t, whole.stdout, "Environment")
 	require.Contains(t, whole.stdout, "go run bench/main.go --duration 2s --warmup 100ms --out here")
 	require.Contains(t, got.stderr, "measuring")
+	attack := p.run("report", "here/results.bin")
+	require.Equal(t, exitOK, attack.code, attack.stderr)
+	require.Contains(t, attack.stdout, "not audited", "its requests are a file of vegeta's")
 
 	again := p.run("--duration", "1s", "--out", "here")
 	require.Equal(t, exitError, again.code)
@@ -193,6 +196,6 @@ func TestRun_Killed_LeavesNothingRunning(t *testing.T) {
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	for _, pid := range children {
-		require.Eventually(t, func() bool { return syscall.Kill(pid, 0) != nil }, 10*time.Second, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return syscall.Kill(pid, 0) != nil }, patience, 10*time.Millisecond)
 	}
 }

@@ -68,16 +68,23 @@ func (k *sqlKind) server(t *testing.T) *lab.Server {
 	if k.shared != nil {
 		return k.shared
 	}
-	settings, clerk := map[string]string{"innodb_flush_method": "nosync"}, "CREATE USER clerk IDENTIFIED BY 'topsecret'"
+	clerk := "CREATE USER clerk IDENTIFIED BY 'topsecret'"
 	if k == postgresKind {
 		clerk = "CREATE ROLE clerk LOGIN PASSWORD 'topsecret'"
-		settings = map[string]string{"fsync": "off"}
 	}
-	server, err := k.start(context.WithoutCancel(t.Context()), settings)
+	server, err := k.start(context.WithoutCancel(t.Context()), k.withoutSync())
 	require.NoError(t, err)
 	k.shared = server
 	execute(t, k.admin(t, server), clerk)
 	return server
+}
+
+// withoutSync is the setting of a server that does not wait for the disk.
+func (k *sqlKind) withoutSync() map[string]string {
+	if k == mysqlKind {
+		return map[string]string{"innodb_flush_method": "nosync"}
+	}
+	return map[string]string{"fsync": "off"}
 }
 
 func stopServers() {
@@ -131,14 +138,6 @@ func schemas(t *testing.T, db *sql.DB, like string) (names []string) {
 func (k *sqlKind) login(server *lab.Server, user, password, database, options string) string {
 	u := url.URL{Scheme: k.name, User: url.UserPassword(user, password), Host: server.Addr(), Path: "/" + database, RawQuery: options}
 	return u.String()
-}
-
-// askForTLS writes rules by which PostgreSQL asks all but the admin for TLS.
-func askForTLS(t *testing.T, dir string) (file string) {
-	t.Helper()
-	file = filepath.Join(dir, "pg_hba.conf")
-	require.NoError(t, os.WriteFile(file, []byte("host all postgres all scram-sha-256\nhostssl all all all scram-sha-256\n"), 0o644))
-	return file
 }
 
 // handOver lets a server read the files in a directory of the test's: root runs it

@@ -14,7 +14,7 @@ import (
 
 // status asks a server that may not listen yet.
 func status(url string) int {
-	client := http.Client{Timeout: time.Second}
+	client := http.Client{Timeout: patience}
 	defer client.CloseIdleConnections()
 	response, err := client.Get(url)
 	if err != nil {
@@ -36,7 +36,7 @@ func TestCoordinator_WaitsForItsStore(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	s := &running{program: p, cmd: cmd, url: "http://" + listen, out: out, err: err}
 	t.Cleanup(s.stop)
-	require.Eventually(t, func() bool { return status(s.url+"/livez") == http.StatusOK }, 20*time.Second, 20*time.Millisecond, err)
+	require.Eventually(t, func() bool { return status(s.url+"/livez") == http.StatusOK }, patience, 20*time.Millisecond, err)
 	for _, path := range []string{"/readyz", "/healthz", "/api/dtmsvr/all", "/ui"} {
 		require.Equal(t, http.StatusServiceUnavailable, status(s.url+path), path)
 	}
@@ -44,7 +44,7 @@ func TestCoordinator_WaitsForItsStore(t *testing.T) {
 	require.NoError(t, redis.Restart(t.Context()))
 	_, found := out.find(soon(t), servingPrefix)
 	require.NoError(t, found, err)
-	require.Eventually(t, func() bool { return status(s.url+"/readyz") == http.StatusOK }, 20*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return status(s.url+"/readyz") == http.StatusOK }, patience, 20*time.Millisecond)
 	require.Contains(t, err.String(), "the store does not answer; waiting for it")
 	require.Contains(t, err.String(), "the store answers")
 }

@@ -31,7 +31,7 @@ func TestRun_ServesTheMetricsOfItsLoad(t *testing.T) {
 		defer response.Body.Close()
 		text, _ := io.ReadAll(response.Body)
 		return answered.Match(text)
-	}, 30*time.Second, 10*time.Millisecond)
+	}, patience, 10*time.Millisecond)
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	require.Error(t, cmd.Wait(), "it was interrupted")
 	_, err = http.Get(url)
