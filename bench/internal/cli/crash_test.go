@@ -78,7 +78,7 @@ func TestServers_TheirStoreRestartsUnderLoad(t *testing.T) {
 			require.Equal(t, store.D3, durability(t, target))
 			s := newProgram(t, append(shortLease, "SAGABENCH_SQL_SCHEMA="+crashSchema)...).serve(server.URL(), "--listen", "127.0.0.1:0")
 			c := newProgram(t, "SAGABENCH_REDIS_PREFIX=other", "SAGABENCH_SQL_SCHEMA=other").start("coordinator", server.URL(), "--listen", "127.0.0.1:0")
-			require.Equal(t, http.StatusOK, status(c.url+"/readyz"))
+			c.awaitReady(http.StatusOK)
 			dir := filepath.Join(t.TempDir(), "away")
 			// An open loop: all sagas of a closed one may be past their first write, and
 			// then they wait for the store and nobody sees an error. Any machine keeps up.
