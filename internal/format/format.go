@@ -81,7 +81,7 @@ func Plural[N int | int64](n N, noun string) string {
 }
 
 // Bytes writes a size with its unit, B to TiB.
-func Bytes(bytes int64) string {
+func Bytes[N int | int64 | float64](bytes N) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	x := float64(bytes)
 	for x >= 1024 && len(units) > 1 {

@@ -34,7 +34,8 @@ func TestUnits(t *testing.T) {
 	require.Equal(t, []string{"+8.10%", "0%", "-8.10%"}, []string{SignedPercent(8.1), SignedPercent(0), SignedPercent(-8.1)})
 	require.Equal(t, []string{"1.001", "999.000", "5.88e+85"}, []string{Ratio(1.0009), Ratio(999), Ratio(5.8792e85)})
 	require.Equal(t, []string{"0 sagas", "1 saga", "2,000 sagas"}, []string{Plural(0, "saga"), Plural(int64(1), "saga"), Plural(2000, "saga")})
-	require.Equal(t, []string{"1,000 B", "1.00 KiB", "1.50 GiB", "2,048 TiB"}, []string{Bytes(1000), Bytes(1024), Bytes(3 << 29), Bytes(1 << 51)})
+	require.Equal(t, []string{"1,000 B", "1.00 KiB", "1.50 GiB", "2,048 TiB"}, []string{Bytes(1000), Bytes(1024), Bytes(int64(3 << 29)), Bytes(int64(1 << 51))})
+	require.Equal(t, []string{"0.500 B", "8.00 B", "1.76 KiB"}, []string{Bytes(0.5), Bytes(7.9976), Bytes(1801.4)}, "bytes per operation have fractions")
 	for d, want := range map[time.Duration]string{
 		0: "0s", 10 * time.Second: "10s", 10 * time.Minute: "10m", time.Hour: "1h", 90 * time.Minute: "1h30m", time.Hour + time.Second: "1h0m1s",
 	} {

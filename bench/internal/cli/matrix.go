@@ -40,8 +40,8 @@ func (a *app) matrixCommand() *cobra.Command {
 		Long: `Run a table of variants, interleaved, and say which is better.
 
 A variant file names axes, such as the store and the durability. All combinations of
-their values are run in blocks, each in random order. A variant is called better only
-if its interval parts from that of each other one. docs/matrix.md describes the file.
+their values are run in blocks, each in random order. A variant is called better than
+another only if the interval of their ratio excludes 1. docs/matrix.md describes the file.
 
 NAME is one of ` + strings.Join(comparisons.Names(), ", ") + `.
 

@@ -145,7 +145,7 @@ func TestMatrix_RefusesWhatItCannotRun(t *testing.T) {
 	}{
 		{[]string{"matrix", "bad.yml"}, `bad.yml: line 7: tables[0].set.in_flight: "none": want a whole number`},
 		{[]string{"matrix", "nothing"}, "variant file: open nothing: no such file or directory; by name there are " + strings.Join(comparisons.Names(), ", ")},
-		{[]string{"matrix", "stores", "--rate", "fast"}, `"fast": want requests per time, as 500/s`},
+		{[]string{"matrix", "stores", "--rate", "fast"}, `--rate: "fast": want requests per time, as 500/s`},
 		{[]string{"matrix", "stores", "--repeats", "0"}, "--repeats: 0, at least 1"},
 	} {
 		got := p.run(tt.args...)

@@ -14,6 +14,7 @@ import (
 // WriteCSV writes a table with a row for each variant, and the median, the lowest and the
 // highest run of each metric.
 func WriteCSV(w io.Writer, t result.MatrixTable) error {
+	const digits = 12 // all that a measurement has, without 0.30000000000000004
 	var head []string
 	for _, a := range t.Axes {
 		head = append(head, a.Name)
@@ -30,7 +31,7 @@ func WriteCSV(w io.Writer, t result.MatrixTable) error {
 			for _, x := range []float64{f.Median, f.Low, f.High} {
 				cell := ""
 				if ok {
-					cell = strconv.FormatFloat(result.Round(x), 'f', -1, 64)
+					cell = strconv.FormatFloat(x, 'g', digits, 64)
 				}
 				row = append(row, cell)
 			}

@@ -180,11 +180,12 @@ func OfCapacity(s result.CapacitySummary) map[string]float64 {
 	return metrics
 }
 
-// AddMachines adds the machines of a plan.
+// AddMachines adds the machines of a plan, without those that the search says nothing about: the
+// store nodes for a rate that the store did not hold.
 func AddMachines(metrics map[string]float64, lines []plan.Line) {
 	for _, l := range lines {
 		switch {
-		case l.Value == nil:
+		case l.Value == nil, l.Extrapolated:
 		case l.What == "app hosts":
 			metrics["app_hosts"] = *l.Value
 		case l.What == "store nodes":

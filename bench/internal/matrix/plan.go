@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"fmt"
 	"hash/fnv"
 	"maps"
 	"math/rand/v2"
@@ -47,7 +48,7 @@ func (f File) plan(o Options) ([]Table, error) {
 			}
 			value, err := check(t.Measure, name, text)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("--%s: %w", name, err)
 			}
 			fits[name], t.Set[name] = true, value
 		}

@@ -108,7 +108,7 @@ func (m Matrix) Failure() error {
 	return nil
 }
 
-// maxFailures is how often a variant is tried that never ran.
+// maxFailures of a variant end its runs.
 const maxFailures = 2
 
 // Run makes the runs that are missing in cfg.Dir. A variant whose run fails does not stop

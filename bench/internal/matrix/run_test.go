@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/matrix"
+	"sagabench/bench/internal/plan"
 	"sagabench/bench/internal/result"
 	"sagabench/internal/race"
 )
@@ -188,7 +189,7 @@ func TestRun_OverridesValuesOfTablesThatHaveTheKey(t *testing.T) {
 		values matrix.Values
 		want   string
 	}{
-		{matrix.Values{"rate": "fast"}, `"fast": want requests per time`},
+		{matrix.Values{"rate": "fast"}, `--rate: "fast": want requests per time`},
 		{matrix.Values{"hold": "20s"}, "no table of this file sets hold"},
 	} {
 		cfg.Dir, cfg.Options.Override = filepath.Join(t.TempDir(), "out"), bad.values
@@ -292,6 +293,30 @@ func TestJudge_SaysWhyThereIsNoInterval(t *testing.T) {
 	judged, _ := matrix.Judge(m, nil)
 	require.Equal(t, "no ratio: it was 0 in some runs", verdictOf(t, judged, "store_bytes_written").Text)
 	require.Equal(t, "cannot tell: the runs vary too much", verdictOf(t, judged, "p99_ms").Text)
+}
+
+// An overloaded run has no percentiles, so those of the other runs say less than they seem to.
+func TestJudge_RanksByWhatEveryRunHas(t *testing.T) {
+	t.Parallel()
+	all := noisy(rand.New(rand.NewPCG(1, 2)), map[string]float64{"a": 2, "c": 3})
+	f := &fake{metrics: func(job matrix.Job) map[string]float64 {
+		metrics := all(job)
+		if metrics["p99_ms"] = 10 + 0.01*float64(job.Block); job.Variant.Name() == "a" {
+			metrics["p99_ms"] /= 5
+			if job.Block == 4 {
+				delete(metrics, "p99_ms")
+			}
+		}
+		return metrics
+	}}
+	m, err := matrix.Run(t.Context(), config(t, f, abc, 5))
+	require.NoError(t, err)
+	judged, _ := matrix.Judge(m, nil)
+	got := verdictOf(t, judged, "p99_ms")
+	require.Equal(t, "not measured in every run", got.Text)
+	require.Empty(t, got.Best)
+	require.InDelta(t, 5, got.Pairs[0].Ratio, 0.01, "the ratio of the blocks that have it is there")
+	require.Equal(t, []string{"b"}, verdictOf(t, judged, "cpu_us").Best)
 }
 
 func TestJudge_RanksNobodyWithoutTheSameDurabilityAndValidRuns(t *testing.T) {
@@ -481,7 +506,7 @@ func TestJudge_GroupsWarnings(t *testing.T) {
 	f := &fake{change: func(job matrix.Job, run *result.MatrixRun) error {
 		run.Validity.Warnings = []string{"plan: the predicted CPU is 2 cores, the measured 3", "shared host: all on one"}
 		if job.Variant.Name() != "c" {
-			run.Validity = result.Validity{Because: []string{fmt.Sprintf("the search cannot tell: 100/s to 20%d/s", job.Block)}}
+			run.Validity = result.Validity{Because: []string{fmt.Sprintf("the search cannot tell: 100/s to 2%s%d/s", map[string]string{"a": "0", "b": "1"}[job.Variant.Name()], job.Block)}}
 			run.Validity.Warnings = []string{fmt.Sprintf("at 1,%d00/s: steal: the hypervisor took 1.%d%%", job.Block, job.Block), "plan: the predicted CPU is 2 cores, the measured 3"}
 		}
 		return nil
@@ -490,8 +515,8 @@ func TestJudge_GroupsWarnings(t *testing.T) {
 	require.NoError(t, err)
 	_, v := matrix.Judge(m, nil)
 	require.Equal(t, []string{
-		"sagas, a and b: run 1 is not valid: the search cannot tell: 100/s to 201/s",
-		"at 1,100/s: steal: the hypervisor took 1.1% (in 4 of 6 runs)",
+		"sagas, a and b: run 1 is not valid: the search cannot tell: 100/s to 201/s (figures of a)",
+		"at 1,100/s: steal: the hypervisor took 1.1% (in 4 of 6 runs; figures of the first)",
 		"shared host: all on one (in 2 of 6 runs)",
 		"plan: the predicted CPU is 2 cores, the measured 3 (in all runs)",
 	}, v.Warnings, "of the most runs first, and figures that differ from predictions last")
@@ -503,4 +528,14 @@ func TestOfCapacity_CountsASearchWithoutAHeldRateAsZero(t *testing.T) {
 	require.Equal(t, map[string]float64{"held_per_s": 0, "next_per_s": 100}, matrix.OfCapacity(s))
 	s.Capacity.CannotTell = "the load generator was late"
 	require.NotContains(t, matrix.OfCapacity(s), "held_per_s")
+}
+
+func TestAddMachines_LeavesOutWhatWasNotMeasured(t *testing.T) {
+	t.Parallel()
+	hosts, nodes := 2.0, 1.0
+	metrics := map[string]float64{}
+	matrix.AddMachines(metrics, []plan.Line{{What: "app hosts", Value: &hosts}, {What: "store nodes", Value: &nodes, Extrapolated: true}})
+	require.Equal(t, map[string]float64{"app_hosts": 2}, metrics, "the store did not hold the rate")
+	matrix.AddMachines(metrics, []plan.Line{{What: "app CPU"}, {What: "store nodes", Value: &nodes}})
+	require.Equal(t, map[string]float64{"app_hosts": 2, "store_nodes": 1}, metrics)
 }

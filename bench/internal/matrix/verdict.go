@@ -61,6 +61,7 @@ func Judge(m Matrix, incomplete error) (result.Matrix, result.Validity) {
 // tableWarnings says which variants could not run, and what is not ranked, each reason once.
 func tableWarnings(t result.MatrixTable) (warnings []string) {
 	names, first, reasons := map[string][]string{}, map[string]string{}, []string{}
+	differ := map[string]bool{} // reasons that have other figures for another variant
 	for _, v := range t.Variants {
 		name := strings.Join(v.Names, ", ")
 		if v.Failed != "" {
@@ -72,6 +73,7 @@ func tableWarnings(t result.MatrixTable) (warnings []string) {
 				first[reason] = v.Invalid[0]
 				reasons = append(reasons, reason)
 			}
+			differ[reason] = differ[reason] || v.Invalid[0] != first[reason]
 		}
 	}
 	notRanked := "not ranked: "
@@ -79,7 +81,11 @@ func tableWarnings(t result.MatrixTable) (warnings []string) {
 		notRanked = "" // it would not be ranked with valid runs either
 	}
 	for _, reason := range reasons {
-		warnings = append(warnings, fmt.Sprintf("%s%s, %s: %s", notRanked, t.Name, strings.Join(names[reason], " and "), first[reason]))
+		text := fmt.Sprintf("%s%s, %s: %s", notRanked, t.Name, strings.Join(names[reason], " and "), first[reason])
+		if differ[reason] {
+			text += " (figures of " + names[reason][0] + ")"
+		}
+		warnings = append(warnings, text)
 	}
 	for _, g := range t.Groups {
 		if g.NotRanked != "" && len(reasons) == 0 { // else it is said
@@ -100,6 +106,7 @@ var minor = []string{"not measured", "plan"}
 // common returns the warnings of the runs, each kind once, those of the most runs first.
 func common(runs []result.MatrixRun) (warnings []string) {
 	count, first, kinds := map[string]int{}, map[string]string{}, []string{}
+	differ := map[string]bool{} // kinds that have other figures in another run
 	for _, r := range runs {
 		seen := map[string]bool{} // a search has some of them several times
 		for _, text := range r.Validity.Warnings {
@@ -112,6 +119,7 @@ func common(runs []result.MatrixRun) (warnings []string) {
 				first[kind] = text
 				kinds = append(kinds, kind)
 			}
+			differ[kind] = differ[kind] || text != first[kind]
 		}
 	}
 	weight := func(kind string) int {
@@ -125,6 +133,9 @@ func common(runs []result.MatrixRun) (warnings []string) {
 		in := fmt.Sprintf("%d of %s", count[kind], format.Plural(len(runs), "run"))
 		if count[kind] == len(runs) {
 			in = "all runs"
+		}
+		if differ[kind] {
+			in += "; figures of the first"
 		}
 		warnings = append(warnings, first[kind]+" (in "+in+")")
 	}
@@ -340,6 +351,26 @@ func notRanked(g group, variants []result.MatrixVariant, along int) string {
 // NoDifference is the verdict if no difference is seen.
 const NoDifference = "no difference seen"
 
+const notInEvery = "not measured in every run"
+
+// lacks reports whether a valid run of one of them does not have the metric. Those that have
+// it may be the good ones: an overloaded run has no percentiles.
+func (t RunTable) lacks(m Metric, of []contender) bool {
+	return slices.ContainsFunc(of, func(c contender) bool {
+		for _, i := range c.variants {
+			for _, r := range t.Variants[i].Runs {
+				if r == nil || !r.Validity.Valid {
+					continue
+				}
+				if _, ok := r.Metrics[m.Key]; !ok {
+					return true
+				}
+			}
+		}
+		return false
+	})
+}
+
 // verdict compares those that have the metric, of so many that ran.
 func (t RunTable) verdict(m Metric, with []contender, of int, level float64, notRanked string) result.MatrixVerdict {
 	v := result.MatrixVerdict{Metric: m.Key}
@@ -367,6 +398,9 @@ func (t RunTable) verdict(m Metric, with []contender, of int, level float64, not
 	switch {
 	case notRanked != "":
 		v.Text = "not ranked"
+		return v
+	case t.lacks(m, with):
+		v.Text = notInEvery
 		return v
 	case intervals == 0:
 		v.Text = noInterval(v.Pairs, fewest)

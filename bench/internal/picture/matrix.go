@@ -17,7 +17,7 @@ var drawn = map[string]struct{ each, stacked []string }{
 	"capacity":  {each: []string{"held_per_s"}},
 	"saga":      {each: []string{"achieved_per_s", "p99_ms"}, stacked: []string{"store_cpu_us", "app_cpu_us"}},
 	"operation": {each: []string{"ops_per_s", "p99_ms"}, stacked: []string{"server_cpu_us", "client_cpu_us"}},
-	"crash":     {each: []string{"window_ms", "achieved_per_s"}},
+	"crash":     {each: []string{"window_ms"}},
 }
 
 const (

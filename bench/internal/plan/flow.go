@@ -67,7 +67,7 @@ func (s sizing) memoryOfRedis(sagas []Line) []Line {
 	if share, of := s.e.resident(); share > 0 {
 		x := used * share
 		resident.Value, resident.Caveat = &x, ""
-		resident.Basis = fmt.Sprintf("what sagas hold, and %s times that is resident, measured with %s in use (%s)", format.Number(share), format.Bytes(int64(of)), s.e.names())
+		resident.Basis = fmt.Sprintf("what sagas hold, and %s times that is resident, measured with %s in use (%s)", format.Number(share), format.Bytes(of), s.e.names())
 	}
 	fork := Line{
 		What: "reserve for fork", Unit: "bytes", Value: resident.Value, Basis: "the worst case: each page is written, and so copied, while a child rewrites the log or writes a snapshot",

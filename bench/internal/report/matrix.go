@@ -110,7 +110,7 @@ func method(m result.Matrix) []string {
 	}
 	line := fmt.Sprintf("%s in blocks, each in random order.", format.Plural(runs, "run"))
 	if fewest > 0 {
-		line += " The best is named only where intervals part: equal variants show one in fewer than 1 of 20 tables."
+		line += " The best is named only where the interval of a ratio excludes 1: among equal variants in at most 1 of 20 tables."
 	}
 	if fewest > 0 && fewest < compare.MinPairs {
 		line += fmt.Sprintf(" With %s of each only large differences are seen.", format.Plural(fewest, "run"))
@@ -255,17 +255,19 @@ func verdictOn(g result.MatrixGroup, metric string) (v result.MatrixVerdict) {
 
 // cell writes the median of a variant.
 func (t matrixTable) cell(names []string, m result.MatrixMetric) string {
-	i := slices.IndexFunc(t.Variants, func(v result.MatrixVariant) bool { return slices.Equal(v.Names, names) })
-	f, ok := t.Variants[i].Figures[m.Key]
+	v := t.Variants[slices.IndexFunc(t.Variants, func(v result.MatrixVariant) bool { return slices.Equal(v.Names, names) })]
+	f, ok := v.Figures[m.Key]
 	switch {
 	case !ok:
-		return t.absent(t.Variants[i], m.Key)
+		return t.absent(v, m.Key)
 	case m.Unit == "yes":
-		return inRuns(f.Runs, len(t.Variants[i].Runs))
+		return inRuns(f.Runs, len(v.Runs))
 	case m.Key == heldKey && f.Median == 0:
 		return noneHeld
 	case t.Measure == string(matrix.MeasureCrash) && f.Low < f.High: // a crash is as bad as its worst moment
 		return figure(f.Low, m.Unit) + " to " + figure(f.High, m.Unit)
+	case len(f.Runs) < len(v.Runs): // an overloaded run has no percentiles: the others are the good ones
+		return fmt.Sprintf("%s (%d of %d runs)", figure(f.Median, m.Unit), len(f.Runs), len(v.Runs))
 	}
 	return figure(f.Median, m.Unit)
 }
@@ -301,9 +303,11 @@ func inRuns(valid []float64, n int) string {
 func figure(x float64, unit string) string {
 	switch unit {
 	case "bytes":
-		return format.Bytes(int64(x))
+		return format.Bytes(x)
 	case "share":
 		return format.Percent(x)
+	case "yes":
+		return cmp.Or(map[float64]string{0: "no", 1: "yes"}[x], format.Unknown)
 	case "":
 		return format.Short(result.Round(x))
 	}

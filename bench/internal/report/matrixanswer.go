@@ -83,9 +83,11 @@ func (a *answer) part() document.Part {
 		table.Columns = append(table.Columns, m.Heading())
 		for i, v := range t.Variants {
 			cell := t.cell(v.Names, m.MatrixMetric)
-			if f, ok := v.Figures[c.key]; ok && c.spread && f.Low < f.High {
+			f := v.Figures[c.key]
+			switch all := len(f.Runs) == len(v.Runs); { // else the cell says how many
+			case all && c.spread && f.Low < f.High:
 				cell += " (" + figure(f.Low, m.Unit) + "–" + figure(f.High, m.Unit) + ")"
-			} else if c.key == heldKey && ok && len(f.Runs) == 1 {
+			case all && c.key == heldKey && len(f.Runs) == 1:
 				cell += " (1 run)"
 			}
 			table.Rows[i].Cells = append(table.Rows[i].Cells, cell)

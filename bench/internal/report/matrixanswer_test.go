@@ -102,6 +102,17 @@ func TestMatrix_AnswersWhichVariantCarriesTheRate(t *testing.T) {
 			"Lowest CPU per saga: pebble or redis (no difference seen between them). No difference seen: p99, writes per saga, memory. " + few,
 			`5,000 \(1 run\)  2 of 3  9.02 \(9.00–80.0\)  .*`,
 		},
+		"one run is overloaded": {
+			5, 5, func(store string, block int, r *result.MatrixRun) {
+				if store == "pebble" && block == 1 {
+					r.Metrics["slo_met"] = 0
+					delete(r.Metrics, "p99_ms")
+				}
+			},
+			"held in every run by redis and mysql, in fewer by pebble (4 of 5)",
+			"No difference seen: highest rate held, CPU per saga, writes per saga, memory. Not ranked: p99 (not measured in every run).",
+			`5,005 \(5,000–5,010\)  4 of 5  9.00 \(4 of 5 runs\)  .*`,
+		},
 		"one run, and a search that cannot tell": {
 			1, 1, func(store string, _ int, r *result.MatrixRun) {
 				if _, search := r.Metrics["held_per_s"]; search && store == "pebble" {

@@ -217,7 +217,7 @@ func (j *judgement) background() {
 	written := *perSaga * float64(j.s.Load.Requests-j.s.Load.Errors)
 	if written > 0 && *debt > debtShare*written {
 		j.note("background work: %s of compactions, checkpoints or rewrites were put off until after the measurement (%s of what was written); a longer one pays more of it",
-			format.Bytes(int64(*debt)), format.Percent(*debt/written))
+			format.Bytes(*debt), format.Percent(*debt/written))
 	}
 }
 
