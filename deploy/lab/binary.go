@@ -54,12 +54,22 @@ func (k *Kind) find(ctx context.Context, binary string) (string, error) {
 		if err != nil {
 			continue
 		}
-		text, _ := exec.CommandContext(ctx, path, "--version").Output() // what does not answer has no version
+		text := askVersion(ctx, path)
 		if found := reportedVersion.FindSubmatch(text); found != nil && strings.HasPrefix(string(found[1])+".", version[1]+".") {
 			return path, nil
 		}
 	}
 	return "", fmt.Errorf("%s is %w: it is neither on PATH nor a version in %s", binary, ErrNotInstalled, k.binariesVariable)
+}
+
+// askVersion returns what a binary prints as its version. What does not answer has none.
+func askVersion(ctx context.Context, path string) []byte {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd.WaitDelay = outputDelay
+	text, _ := cmd.Output()
+	return text
 }
 
 // findServer finds the first of binaries: one path, or names separated by "|". Of

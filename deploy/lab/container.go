@@ -78,8 +78,10 @@ func (k *Kind) useImage(ctx context.Context, s *Server, image string) error {
 	return nil
 }
 
-// output returns what a program writes to its standard output.
+// output returns what a program writes to its standard output, and kills one that hangs.
 func (s *Server) output(ctx context.Context, path string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
 	var out bytes.Buffer
 	err := runProcess(ctx, ProcessConfig{Path: path, Args: args, User: s.account, Stdout: &out, container: s.container})
 	return out.String(), err

@@ -161,6 +161,13 @@ func TestStartRedis_QuotesTheServer_WhenItRefusesASetting(t *testing.T) {
 	require.NotContains(t, err.Error(), "\n")
 }
 
+// A server in the background would outlive us.
+func TestStartRedis_RefusesTheBackground(t *testing.T) {
+	t.Parallel()
+	_, err := lab.Redis.Start(t.Context(), lab.Config{Settings: map[string]string{"Daemonize": "yes"}})
+	require.ErrorContains(t, err, `start Redis: settings: Daemonize: "yes", must be no`)
+}
+
 func TestStartRedis_SaysWhatToInstall_WithoutTheBinary(t *testing.T) {
 	t.Parallel()
 	for _, binary := range []string{"redis-server-of-nobody", "/nowhere/redis-server"} {

@@ -129,6 +129,11 @@ func (k *Kind) Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	}
 	s.settings = s.engine.defaults()
 	maps.Copy(s.settings, cfg.Settings)
+	for name, value := range s.settings {
+		if strings.EqualFold(name, "daemonize") && value != "no" {
+			return nil, fmt.Errorf("start %s: settings: %s: %q, must be no: what is not our child cannot be stopped", k.name, name, value)
+		}
+	}
 	s.host = dialHost(s.settings[k.listenSetting])
 	fixedPort, err := portSetting(s.settings)
 	if err != nil {

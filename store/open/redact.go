@@ -33,3 +33,8 @@ func unescaped(u *url.URL) bool {
 	option, _, _ := strings.Cut(u.RawQuery, "=") // a value may hold one
 	return strings.Contains(u.Path+option+u.Fragment, "@")
 }
+
+var secretSetting = regexp.MustCompile(`(?i)pass|auth|secret|^user$`)
+
+// SecretSetting reports whether the setting of a server with this name may hold a password.
+func SecretSetting(name string) bool { return secretSetting.MatchString(name) }

@@ -60,8 +60,8 @@ If a variant cannot run, the others go on, and the exit code is 1.`,
 					options.Override[key] = *value
 				}
 			}
-			if cmd.Flags().Changed("repeats") && options.Repeats < 1 {
-				return fmt.Errorf("--repeats: %d, at least 1", options.Repeats)
+			if cmd.Flags().Changed("repeats") && (options.Repeats < 1 || options.Repeats > matrix.MostRepeats) {
+				return fmt.Errorf("--repeats: %d, must be 1 to %d", options.Repeats, matrix.MostRepeats)
 			}
 			return a.matrix(cmd.Context(), file, options)
 		},

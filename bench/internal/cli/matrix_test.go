@@ -146,7 +146,8 @@ func TestMatrix_RefusesWhatItCannotRun(t *testing.T) {
 		{[]string{"matrix", "bad.yml"}, `bad.yml: line 7: tables[0].set.in_flight: "none": want a whole number`},
 		{[]string{"matrix", "nothing"}, "variant file: open nothing: no such file or directory; by name there are " + strings.Join(comparisons.Names(), ", ")},
 		{[]string{"matrix", "stores", "--rate", "fast"}, `--rate: "fast": want requests per time, as 500/s`},
-		{[]string{"matrix", "stores", "--repeats", "0"}, "--repeats: 0, at least 1"},
+		{[]string{"matrix", "stores", "--repeats", "0"}, "--repeats: 0, must be 1 to 100"},
+		{[]string{"matrix", "stores", "--repeats", "1000000000"}, "--repeats: 1000000000, must be 1 to 100"},
 	} {
 		got := p.run(tt.args...)
 		require.Equal(t, exitError, got.code)

@@ -116,13 +116,10 @@ func (s *starting) none() error {
 
 var settingName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 
-// secretSetting matches settings that hold passwords.
-var secretSetting = regexp.MustCompile(`(?i)^([^=]*(pass|auth|secret)[^=]*|user)=`)
-
 // redactSetting hides the value of NAME=VALUE if it is a secret.
 func redactSetting(text string) string {
-	if name := secretSetting.FindString(text); name != "" {
-		return name + "***"
+	if name, _, ok := strings.Cut(text, "="); ok && open.SecretSetting(name) {
+		return name + "=***"
 	}
 	return text
 }

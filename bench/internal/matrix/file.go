@@ -12,8 +12,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
+
+	"sagabench/store/open"
 )
 
 // File is a variant file.
@@ -58,7 +61,7 @@ type Quick struct {
 
 const (
 	defaultRepeats = 5
-	mostRepeats    = 100
+	MostRepeats    = 100  // blocks of a table
 	mostVariants   = 1000 // of a table: more is a mistake
 )
 
@@ -169,11 +172,15 @@ func resolved(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// text reads a scalar that is not empty.
+// text reads a scalar that is not empty. Terminals would obey control characters.
 func (p *parser) text(n *yaml.Node, path string) string {
 	n = resolved(n)
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || n.Value == "" {
 		p.fail(n, path, "want a text")
+		return ""
+	}
+	if strings.ContainsFunc(n.Value, unicode.IsControl) { // not quoted: it may have a password
+		p.fail(n, path, "want a text of one line without control characters")
 		return ""
 	}
 	return n.Value
@@ -182,8 +189,8 @@ func (p *parser) text(n *yaml.Node, path string) string {
 func (p *parser) repeats(n *yaml.Node, path string) int {
 	text := p.text(n, path)
 	x, err := strconv.Atoi(text)
-	if err != nil || x < 1 || x > mostRepeats {
-		p.fail(n, path, "%q: want a whole number from 1 to %d", text, mostRepeats)
+	if err != nil || x < 1 || x > MostRepeats {
+		p.fail(n, path, "%q: want a whole number from 1 to %d", text, MostRepeats)
 	}
 	return x
 }
@@ -301,6 +308,7 @@ func (p *parser) axisValues(m Measure, axis string, n *yaml.Node, path string) (
 				"set":  optional(func(n *yaml.Node, path string) { v.Set = p.values(m, n, path) }),
 			})
 		}
+		v.Name = open.Redact(v.Name) // it may be the URL of a server
 		if slices.ContainsFunc(values, func(other Value) bool { return other.Name == v.Name }) {
 			p.fail(n, path, "%q: there is another value of this name", v.Name)
 		}
@@ -359,7 +367,7 @@ func (p *parser) quick(t Table, n *yaml.Node, path string) (q Quick) {
 					return
 				}
 				p.list(n, path, "values of the axis", func(n *yaml.Node, path string) {
-					value := p.text(n, path)
+					value := open.Redact(p.text(n, path))
 					if !slices.ContainsFunc(t.Axes[i].Values, func(v Value) bool { return v.Name == value }) {
 						p.fail(n, path, "%q is no value of axis %s", value, name)
 					}

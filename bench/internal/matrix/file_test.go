@@ -103,6 +103,8 @@ func TestParse_NamesLineAndFieldOfAMistake(t *testing.T) {
 		"quick of no axis":          {"axes: {operation: [GET]}", "axes: {clients: [1]}", "line 16: tables[0].quick.axes.clients: it is not an axis"},
 		"quick of no value":         {"axes: {operation: [GET]}", "axes: {operation: [POP]}", `line 16: tables[0].quick.axes.operation[0]: "POP" is no value of axis operation`},
 		"quick sets no key":         {"set: {duration: 1s}", "set: {length: 1s}", "line 16: tables[0].quick.set.length: unknown key"},
+		"a control character":       {"title: Redis 5.0 and 7.0", `title: "Redis\e[2J"`, "line 1: title: want a text of one line without control characters"},
+		"quick of no known URL":     {"axes: {operation: [GET]}", "axes: {operation: ['redis://u:topsecret@h/']}", `"redis://u:***@h/" is no value of axis operation`},
 		"a password is not shown":   {"[pebble, redis]", "['oracle://u:topsecret@h/']", "line 22: "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,4 +116,13 @@ func TestParse_NamesLineAndFieldOfAMistake(t *testing.T) {
 			require.NotContains(t, err.Error(), "topsecret")
 		})
 	}
+}
+
+func TestParse_NamesNoPassword(t *testing.T) {
+	t.Parallel()
+	f, err := matrix.Parse("versions.yml", []byte(strings.Replace(goodFile, "[pebble, redis]", "['redis://u:topsecret@h/', {name: 'redis://:topsecret@h/'}]", 1)))
+	require.NoError(t, err)
+	variants := f.Tables[1].Variants()
+	require.Equal(t, []string{"redis://u:***@h/", "redis://:***@h/"}, []string{variants[0].Name(), variants[1].Name()})
+	require.Equal(t, "redis://u:topsecret@h/", variants[0].Values.Text(matrix.KeyStore))
 }

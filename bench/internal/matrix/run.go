@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"sagabench/bench/internal/result"
 )
 
@@ -48,6 +50,7 @@ type Config struct {
 const (
 	filePlan = "matrix.json" // what is run
 	fileRun  = "run.json"    // a run, in a directory of its own
+	fileLock = "matrix.lock" // while it is run
 	dirRuns  = "runs"
 )
 
@@ -130,6 +133,13 @@ func Run(ctx context.Context, cfg Config) (Matrix, error) {
 		if err := result.MakeDir(cfg.Dir); err != nil {
 			return Matrix{}, err
 		}
+	}
+	unlock, err := lock(cfg.Dir)
+	if err != nil {
+		return Matrix{}, err
+	}
+	defer unlock()
+	if !resumed {
 		if err := writeJSON(cfg.Dir, filePlan, plan); err != nil {
 			return Matrix{}, err
 		}
@@ -150,6 +160,20 @@ func Run(ctx context.Context, cfg Config) (Matrix, error) {
 		}
 	}
 	return m, nil
+}
+
+// lock keeps others from running the matrix in dir, which would remove our runs as those of
+// a program that was killed. The lock ends with us, however we end.
+func lock(dir string) (unlock func(), err error) {
+	path := filepath.Join(dir, fileLock)
+	held, err := vfs.Default.Lock(path)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s, which another program may be running: %w", dir, err)
+	}
+	return func() {
+		_ = os.Remove(path) // before others can have the lock
+		_ = held.Close()
+	}, nil
 }
 
 // pull downloads the images of the runs that are missing, so that no run is measured beside
@@ -212,7 +236,7 @@ func (cfg Config) load(t Table) (RunTable, error) {
 	for i, v := range t.Variants() {
 		with := RunVariant{Variant: v}
 		for block := 1; block <= t.Repeats; block++ {
-			run, err := readRun(filepath.Join(cfg.Dir, RunDir(t, block, i)))
+			run, err := readRun(filepath.Join(cfg.Dir, runDir(t.Name, v, block, i)))
 			if err != nil {
 				return one, err
 			}
@@ -223,10 +247,10 @@ func (cfg Config) load(t Table) (RunTable, error) {
 	return one, nil
 }
 
-// RunDir returns the directory of a run below that of the result. Blocks count from 1,
+// runDir returns the directory of a run below that of the result. Blocks count from 1,
 // variants from 0.
-func RunDir(t Table, block, variant int) string {
-	return filepath.Join(dirRuns, t.Name, fmt.Sprintf("%02d-%03d-%s", block, variant+1, slug(t.Variants()[variant])))
+func runDir(table string, v Variant, block, index int) string {
+	return filepath.Join(dirRuns, table, fmt.Sprintf("%02d-%03d-%s", block, index+1, slug(v)))
 }
 
 // slug writes the name of a variant for a directory.
@@ -276,7 +300,7 @@ func (cfg Config) runTable(ctx context.Context, seed uint64, t RunTable, p *prog
 			began := time.Now()
 			run, err := cfg.runOne(ctx, Job{
 				Table: t.Table, Variant: v.Variant, Block: block, Seed: seed ^ uint64(block),
-				Dir: filepath.Join(cfg.Dir, RunDir(t.Table, block, i)),
+				Dir: filepath.Join(cfg.Dir, runDir(t.Name, v.Variant, block, i)),
 			})
 			switch {
 			case ctx.Err() != nil:

@@ -172,6 +172,36 @@ func TestRun_RefusesTheDirectoryOfAnother(t *testing.T) {
 	require.Len(t, f.made, 3)
 }
 
+func TestRun_RefusesADirectoryThatAnotherProgramRuns(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	cfg := config(t, f, abc, 1)
+	other := cfg
+	f.after = func(int) {
+		_, err := matrix.Run(t.Context(), other)
+		require.ErrorContains(t, err, "lock "+cfg.Dir+", which another program may be running")
+	}
+	_, err := matrix.Run(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Len(t, f.made, 3)
+	require.NoFileExists(t, filepath.Join(cfg.Dir, "matrix.lock"))
+	f.after = nil
+	_, err = matrix.Run(t.Context(), other)
+	require.NoError(t, err)
+}
+
+func TestJudge_ShowsNoSecretSetting(t *testing.T) {
+	t.Parallel()
+	cfg := config(t, &fake{}, abc, 1)
+	cfg.File.Tables[0].Set["settings.requirepass"] = "topsecret"
+	cfg.File.Tables[0].Set["settings.save"] = "60 1"
+	m, err := matrix.Run(t.Context(), cfg)
+	require.NoError(t, err)
+	judged, _ := matrix.Judge(m, nil)
+	set := judged.Tables[0].Set
+	require.Equal(t, []string{"***", "60 1"}, []string{set["settings.requirepass"], set["settings.save"]})
+}
+
 func TestRun_OverridesValuesOfTablesThatHaveTheKey(t *testing.T) {
 	t.Parallel()
 	var seen []string

@@ -175,6 +175,9 @@ func redacted(v Values) map[string]string {
 	shown := map[string]string{}
 	for key, value := range v {
 		shown[key] = open.Redact(value)
+		if name, ok := strings.CutPrefix(key, SettingsPrefix); ok && open.SecretSetting(name) {
+			shown[key] = "***"
+		}
 	}
 	return shown
 }
@@ -192,7 +195,7 @@ func (v RunVariant) summary(t RunTable, index int) result.MatrixVariant {
 		if len(s.Runs) == 0 {
 			s.Store, s.CPULimit = r.Run.Store, r.CPULimit
 		}
-		s.Runs = append(s.Runs, RunDir(t.Table, i+1, index))
+		s.Runs = append(s.Runs, runDir(t.Name, v.Variant, i+1, index))
 		for _, text := range r.Validity.Because {
 			s.Invalid = append(s.Invalid, fmt.Sprintf("run %d is not valid: %s", i+1, text))
 		}

@@ -86,7 +86,10 @@ func (b *bench) prepare(ctx context.Context) error {
 	if b.w.preload == nil {
 		return nil
 	}
-	return b.forKeys(ctx, "fill", func(pipe redis.Pipeliner, key string) { b.w.preload(ctx, pipe, key, b.w) })
+	if err := b.forKeys(ctx, "fill", func(pipe redis.Pipeliner, key string) { b.w.preload(ctx, pipe, key, b.w) }); err != nil {
+		return errors.Join(err, b.removeKeys(ctx))
+	}
+	return nil
 }
 
 // onEachServer calls do once for each server, at the same time.

@@ -309,6 +309,16 @@ func TestRun_EndsWithItsContext(t *testing.T) {
 	}
 }
 
+func TestRun_LeavesNothing_WhenItCannotFill(t *testing.T) {
+	t.Parallel()
+	server := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{"maxmemory": "8mb"}})
+	cfg := short(server)
+	cfg.ManyKeys, cfg.Payload = true, 1000
+	_, err := Run(t.Context(), cfg)
+	require.ErrorContains(t, err, "fill: OOM")
+	require.Zero(t, keysLeft(t, server.URL()))
+}
+
 func TestLoop_MeasuresTheWholeRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
