@@ -29,6 +29,9 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}
+	if err := os.Setenv(asProgram, "1"); err != nil { // for what a test itself starts
+		panic(err)
+	}
 	code := m.Run()
 	stopServers()
 	os.Exit(code)

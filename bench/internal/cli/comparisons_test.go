@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/bench/comparisons"
+	"sagabench/bench/internal/matrix"
+	"sagabench/internal/race"
+)
+
+// moment makes the runs of a table as short as they can be.
+var moment = map[matrix.Measure]matrix.Values{
+	matrix.MeasureSaga:      {matrix.KeyWarmup: "50ms", matrix.KeyDuration: "200ms"},
+	matrix.MeasureOperation: {matrix.KeyWarmup: "20ms", matrix.KeyDuration: "100ms"},
+	matrix.MeasureCrash:     {matrix.KeyDuration: "1s"},
+	matrix.MeasureCapacity:  {matrix.KeyWarmup: "50ms", matrix.KeyHold: "200ms", matrix.KeySLO: "p99=1us"}, // which no rate holds
+}
+
+// shortened returns a file with the first and the last variant of each table.
+func shortened(f matrix.File) matrix.File {
+	for i, t := range f.Tables {
+		variants := t.Variants()
+		ends := matrix.Axis{Name: "variant"}
+		for _, v := range []matrix.Variant{variants[0], variants[len(variants)-1]} {
+			values := maps.Clone(v.Values)
+			maps.Copy(values, moment[t.Measure])
+			ends.Values = append(ends.Values, matrix.Value{Name: v.Name(), Set: values})
+		}
+		f.Tables[i].Axes, f.Tables[i].Compare = []matrix.Axis{ends}, ""
+	}
+	return f
+}
+
+// What the files name can be run: servers, settings, operations, clients.
+func TestMatrix_RunsEachFile(t *testing.T) {
+	t.Parallel()
+	race.Skip(t)
+	for _, name := range comparisons.Names() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file, err := readVariants(name)
+			require.NoError(t, err)
+			var stdout, stderr bytes.Buffer
+			a := &app{args: []string{"matrix", name}, environ: os.Environ(), stdout: &stdout, stderr: &stderr, options: defaults(), json: true, out: filepath.Join(t.TempDir(), "out")}
+			_ = a.matrix(t.Context(), shortened(file), matrix.Options{Repeats: 1}) // so short a run may be not valid
+			for _, table := range matrixOf(t, stdout.String()).Matrix.Tables {
+				for _, v := range table.Variants {
+					if strings.Contains(v.Failed, "LAB_REDIS_SERVERS") && os.Getenv("LAB_REDIS_SERVERS") == "" {
+						continue // make test does not bring old servers, CI does
+					}
+					require.Empty(t, v.Failed, "%s, %s", table.Name, v.Names)
+					require.Len(t, v.Runs, 1, "%s, %s", table.Name, v.Names)
+				}
+			}
+		})
+	}
+}
