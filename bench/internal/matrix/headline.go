@@ -47,7 +47,7 @@ func tableHeadline(t result.MatrixTable) (text string, same bool) {
 	}
 	var won, equal, not []string
 	for _, v := range ranked.Verdicts {
-		metric := t.Metrics[slices.IndexFunc(t.Metrics, func(m result.MatrixMetric) bool { return m.Key == v.Metric })]
+		metric, _ := t.Metric(v.Metric)
 		switch {
 		case metric.Detail, v.Metric == "achieved_per_s" && t.Set[KeyRate] != "": // all have the same
 		case len(v.Best) > 0:

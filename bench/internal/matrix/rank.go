@@ -29,7 +29,7 @@ func (t RunTable) groups() (groups []group) {
 		return nil
 	}
 	for i, v := range t.Variants {
-		where := slices.Delete(slices.Clone(v.Names), along, along+1)
+		where := others(v.Names, along)
 		at := slices.IndexFunc(groups, func(g group) bool { return slices.Equal(g.where, where) })
 		if at < 0 {
 			at = len(groups)
@@ -40,6 +40,11 @@ func (t RunTable) groups() (groups []group) {
 	return groups
 }
 
+// others returns the names without that along the axis.
+func others(names []string, along int) []string {
+	return slices.Delete(slices.Clone(names), along, along+1)
+}
+
 // rank compares the variants of each group. If there are several groups, it also compares the
 // values of the axis over all groups together.
 func (t RunTable) rank(variants []result.MatrixVariant) (ranked []result.MatrixGroup, overall *result.MatrixGroup) {
@@ -48,8 +53,10 @@ func (t RunTable) rank(variants []result.MatrixVariant) (ranked []result.MatrixG
 	tests := 0
 	var together group
 	for _, g := range groups {
+		one := result.MatrixGroup{Where: g.where, NotRanked: notRanked(g, variants, along)}
+		ranked = append(ranked, one)
 		tests += t.comparisons(g, variants)
-		if notRanked(g, variants, along) == "" {
+		if one.NotRanked == "" {
 			together.variants = append(together.variants, g.variants...)
 			together.where = append(together.where, strings.Join(g.where, ", "))
 		}
@@ -61,10 +68,8 @@ func (t RunTable) rank(variants []result.MatrixVariant) (ranked []result.MatrixG
 		overall = &result.MatrixGroup{Where: together.where, Verdicts: t.verdicts(together, variants, level, "")}
 	}
 	level := 1 - share/float64(max(1, tests))
-	for _, g := range groups {
-		one := result.MatrixGroup{Where: g.where, NotRanked: notRanked(g, variants, along)}
-		one.Verdicts = t.verdicts(g, variants, level, one.NotRanked)
-		ranked = append(ranked, one)
+	for i, g := range groups {
+		ranked[i].Verdicts = t.verdicts(g, variants, level, ranked[i].NotRanked)
 	}
 	return ranked, overall
 }
@@ -109,7 +114,7 @@ func (t RunTable) contenders(g group, which func(variant int) bool) (list []cont
 			at = len(list)
 			list = append(list, contender{names[along], map[string]int{}})
 		}
-		list[at].variants[strings.Join(slices.Delete(slices.Clone(names), along, along+1), ", ")] = i
+		list[at].variants[strings.Join(others(names, along), ", ")] = i
 	}
 	return list
 }

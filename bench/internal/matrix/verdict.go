@@ -53,22 +53,38 @@ func Judge(m Matrix, incomplete error) (result.Matrix, result.Validity) {
 	return all, v
 }
 
+// kind is a warning that several variants or runs have, perhaps with other figures.
+type kind struct {
+	name   string
+	text   string   // of the first
+	of     []string // which have it
+	differ bool     // another one has another text
+}
+
+// kinds are in the order in which they were added.
+type kinds []*kind
+
+func (ks *kinds) add(name, text, of string) {
+	i := slices.IndexFunc(*ks, func(k *kind) bool { return k.name == name })
+	if i < 0 {
+		i = len(*ks)
+		*ks = append(*ks, &kind{name: name, text: text})
+	}
+	k := (*ks)[i]
+	k.of = append(k.of, of)
+	k.differ = k.differ || text != k.text
+}
+
 // tableWarnings says which variants could not run, and what is not ranked, each reason once.
 func tableWarnings(t result.MatrixTable) (warnings []string) {
-	names, first, reasons := map[string][]string{}, map[string]string{}, []string{}
-	differ := map[string]bool{} // reasons that have other figures for another variant
+	var reasons kinds
 	for _, v := range t.Variants {
 		name := strings.Join(v.Names, ", ")
 		if v.Failed != "" {
 			warnings = append(warnings, fmt.Sprintf("%s, %s could not run: %s", t.Name, name, v.Failed))
 		}
 		if len(v.Invalid) > 0 {
-			reason := figures.ReplaceAllString(v.Invalid[0], "#")
-			if names[reason] = append(names[reason], name); len(names[reason]) == 1 {
-				first[reason] = v.Invalid[0]
-				reasons = append(reasons, reason)
-			}
-			differ[reason] = differ[reason] || v.Invalid[0] != first[reason]
+			reasons.add(figures.ReplaceAllString(v.Invalid[0], "#"), v.Invalid[0], name)
 		}
 	}
 	notRanked := "not ranked: "
@@ -76,9 +92,9 @@ func tableWarnings(t result.MatrixTable) (warnings []string) {
 		notRanked = "" // it would not be ranked with valid runs either
 	}
 	for _, reason := range reasons {
-		text := fmt.Sprintf("%s%s, %s: %s", notRanked, t.Name, strings.Join(names[reason], " and "), first[reason])
-		if differ[reason] {
-			text += " (figures of " + names[reason][0] + ")"
+		text := fmt.Sprintf("%s%s, %s: %s", notRanked, t.Name, strings.Join(reason.of, " and "), reason.text)
+		if reason.differ {
+			text += " (figures of " + reason.of[0] + ")"
 		}
 		warnings = append(warnings, text)
 	}
@@ -100,39 +116,33 @@ var minor = []string{"not measured", "plan"}
 
 // common returns the warnings of the runs, each kind once, those of the most runs first.
 func common(runs []result.MatrixRun) (warnings []string) {
-	count, first, kinds := map[string]int{}, map[string]string{}, []string{}
-	differ := map[string]bool{} // kinds that have other figures in another run
+	var found kinds
 	for _, r := range runs {
 		seen := map[string]bool{} // a search has some of them several times
 		for _, text := range r.Validity.Warnings {
-			kind, _, _ := strings.Cut(atRate.ReplaceAllString(text, ""), ":")
-			if seen[kind] {
-				continue
+			name, _, _ := strings.Cut(atRate.ReplaceAllString(text, ""), ":")
+			if !seen[name] {
+				found.add(name, text, r.Run.ID)
 			}
-			seen[kind] = true
-			if count[kind]++; count[kind] == 1 {
-				first[kind] = text
-				kinds = append(kinds, kind)
-			}
-			differ[kind] = differ[kind] || text != first[kind]
+			seen[name] = true
 		}
 	}
-	weight := func(kind string) int {
-		if slices.Contains(minor, kind) {
+	weight := func(k *kind) int {
+		if slices.Contains(minor, k.name) {
 			return 0
 		}
-		return count[kind]
+		return len(k.of)
 	}
-	slices.SortStableFunc(kinds, func(a, b string) int { return weight(b) - weight(a) })
-	for _, kind := range kinds {
-		in := fmt.Sprintf("%d of %s", count[kind], format.Plural(len(runs), "run"))
-		if count[kind] == len(runs) {
+	slices.SortStableFunc(found, func(a, b *kind) int { return weight(b) - weight(a) })
+	for _, k := range found {
+		in := fmt.Sprintf("%d of %s", len(k.of), format.Plural(len(runs), "run"))
+		if len(k.of) == len(runs) {
 			in = "all runs"
 		}
-		if differ[kind] {
+		if k.differ {
 			in += "; figures of the first"
 		}
-		warnings = append(warnings, first[kind]+" (in "+in+")")
+		warnings = append(warnings, k.text+" (in "+in+")")
 	}
 	for _, r := range runs {
 		if a, b := runs[0].Environment.Machine(), r.Environment.Machine(); a != b {

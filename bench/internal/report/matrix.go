@@ -121,11 +121,6 @@ func method(m result.Matrix) []string {
 // matrixTable renders the parts of a table.
 type matrixTable struct{ result.MatrixTable }
 
-func (t matrixTable) metric(key string) result.MatrixMetric {
-	i := slices.IndexFunc(t.Metrics, func(m result.MatrixMetric) bool { return m.Key == key })
-	return t.Metrics[i]
-}
-
 // parts returns one table with a row for each metric. If there are several groups, it
 // returns a table for each metric, with a row for each group.
 func (t matrixTable) parts() (parts []document.Part) {
@@ -144,12 +139,13 @@ func (t matrixTable) parts() (parts []document.Part) {
 	for _, value := range t.Axes[along].Values {
 		columns = append(columns, picture.ValueName(t.Axes[along].Name, value))
 	}
-	columns = append(columns, "best")
 	if len(t.Groups) == 1 {
-		table := &document.Table{Columns: columns}
+		table := &document.Table{Columns: append(columns, "best")}
 		for _, m := range t.Metrics {
 			if !m.Detail {
-				table.Rows = append(table.Rows, t.row(m.Heading(), t.Groups[0], along, m))
+				r := t.row(m.Heading(), t.Groups[0], along, m)
+				r.Cells = append(r.Cells, verdictOn(t.Groups[0], m.Key).Text)
+				table.Rows = append(table.Rows, r)
 			}
 		}
 		return present(tablePart(title, table))
@@ -160,17 +156,19 @@ func (t matrixTable) parts() (parts []document.Part) {
 	}
 	for i, m := range t.Metrics {
 		table := &document.Table{Columns: columns}
+		judged := slices.ContainsFunc(t.Groups, func(g result.MatrixGroup) bool { return verdictOn(g, m.Key).Text != "" })
+		if judged {
+			table.Columns = append(slices.Clone(columns), "best")
+		}
 		for _, g := range t.Groups {
-			table.Rows = append(table.Rows, t.row(t.whereName(g, along), g, along, m))
-		}
-		if t.Overall != nil && verdictOn(*t.Overall, m.Key).Text != "" {
-			table.Rows = append(table.Rows, t.overall(along, m.Key))
-		}
-		if !slices.ContainsFunc(t.Groups, func(g result.MatrixGroup) bool { return verdictOn(g, m.Key).Text != "" }) {
-			table.Columns = columns[:len(columns)-1]
-			for i, r := range table.Rows {
-				table.Rows[i].Cells = r.Cells[:len(r.Cells)-1]
+			r := t.row(t.whereName(g, along), g, along, m)
+			if judged {
+				r.Cells = append(r.Cells, verdictOn(g, m.Key).Text)
 			}
+			table.Rows = append(table.Rows, r)
+		}
+		if judged && t.Overall != nil && verdictOn(*t.Overall, m.Key).Text != "" {
+			table.Rows = append(table.Rows, t.overall(along, m.Key))
 		}
 		part := tablePart(title+": "+m.Heading(), table)
 		if i != first {
@@ -197,13 +195,12 @@ func (t matrixTable) conditions() string {
 	return strings.Join(list, ", ")
 }
 
-// row has the figures of a group by one metric, and its verdict.
+// row has the figures of a group by one metric.
 func (t matrixTable) row(name string, g result.MatrixGroup, along int, m result.MatrixMetric) document.Row {
 	r := document.Row{Name: name}
 	for _, value := range t.Axes[along].Values {
 		r.Cells = append(r.Cells, t.cell(slices.Insert(slices.Clone(g.Where), along, value), m))
 	}
-	r.Cells = append(r.Cells, verdictOn(g, m.Key).Text)
 	return r
 }
 
@@ -367,11 +364,12 @@ func (t matrixTable) ratios() *document.Table {
 	}
 	for _, g := range groups {
 		for _, v := range g.Verdicts {
+			metric, _ := t.Metric(v.Metric)
 			for _, p := range v.Pairs {
 				table.Rows = append(table.Rows, document.Row{
 					Name: strings.TrimPrefix(t.whereName(g, along)+", "+p.B+" / "+p.A, ", "),
 					Cells: []string{
-						t.metric(v.Metric).Label, format.Ratio(p.Ratio), format.Optional(p.Low, format.Ratio), format.Optional(p.High, format.Ratio),
+						metric.Label, format.Ratio(p.Ratio), format.Optional(p.Low, format.Ratio), format.Optional(p.High, format.Ratio),
 					},
 				})
 			}
@@ -384,16 +382,8 @@ func (t matrixTable) ratios() *document.Table {
 func (t matrixTable) variants() *document.Table {
 	table := &document.Table{Columns: []string{"store", "durability", "CPU limit", "runs", "not valid"}}
 	for _, v := range t.Variants {
-		limit := v.CPULimit
-		if limit == "" {
-			limit = format.Unknown
-		}
-		class := v.Store.Durability
-		if class == "" {
-			class = format.Unknown
-		}
 		table.Rows = append(table.Rows, document.Row{Name: t.name(v), Cells: []string{
-			strings.TrimSpace(v.Store.Driver + " " + v.Store.Version), class, limit, format.Count(len(v.Runs)), strings.Join(v.Invalid, "; "),
+			strings.TrimSpace(v.Store.Driver + " " + v.Store.Version), cmp.Or(v.Store.Durability, format.Unknown), cmp.Or(v.CPULimit, format.Unknown), format.Count(len(v.Runs)), strings.Join(v.Invalid, "; "),
 		}})
 	}
 	return table

@@ -76,7 +76,7 @@ func (a *answer) part() document.Part {
 	}
 	for _, c := range answerColumns {
 		t, m := a.find(c.key)
-		if c.key != heldKey && !slices.ContainsFunc(t.Metrics, func(m result.MatrixMetric) bool { return m.Key == c.key }) {
+		if _, measured := t.Metric(c.key); c.key != heldKey && !measured {
 			continue
 		}
 		m.Label = c.label

@@ -1,5 +1,7 @@
 package result
 
+import "slices"
+
 // MatrixSummary is the result of a matrix: tables of variants, run interleaved. Its store,
 // scenario and environment are those of the first run.
 type MatrixSummary struct {
@@ -34,6 +36,14 @@ type MatrixTable struct {
 	// their ratios. Its Where has the names of these groups. It is null if there are fewer
 	// than two.
 	Overall *MatrixGroup `json:"overall"`
+}
+
+// Metric returns the metric with the key; ok is false if no run has it.
+func (t MatrixTable) Metric(key string) (m MatrixMetric, ok bool) {
+	if i := slices.IndexFunc(t.Metrics, func(m MatrixMetric) bool { return m.Key == key }); i >= 0 {
+		return t.Metrics[i], true
+	}
+	return m, false
 }
 
 // MatrixAxis is something that the variants of a table differ in.
