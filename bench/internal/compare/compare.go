@@ -164,15 +164,15 @@ func (c Comparison) levels() map[bool]float64 {
 func samples(a, b Side, of func(result.Summary) *float64) []stats.Sample {
 	var list []stats.Sample
 	began := a.Runs[0].Run.Started.Round(0) // wall clock, as in the files
-	add := func(s Side, ofB bool) {
+	add := func(s Side, variant int) {
 		for _, r := range s.Runs {
 			if x := of(r); x != nil {
-				list = append(list, stats.Sample{OfB: ofB, At: r.Run.Started.Round(0).Sub(began).Seconds(), Value: *x})
+				list = append(list, stats.Sample{Variant: variant, At: r.Run.Started.Round(0).Sub(began).Seconds(), Value: *x})
 			}
 		}
 	}
-	add(a, false)
-	add(b, true)
+	add(a, 0)
+	add(b, 1)
 	return list
 }
 
@@ -182,14 +182,17 @@ const LeastPairs = 3
 // farthest is the ratio at which, or at its inverse, an end of an interval is unknown.
 const farthest = 1000
 
-// Interval estimates the ratio of B to A with this confidence level. ok is false if there are
+// Known reports whether the interval of a ratio says something.
+func Known(ratio stats.Interval) bool { return ratio.Low >= 1.0/farthest && ratio.High <= farthest }
+
+// interval estimates the ratio of B to A with this confidence level. ok is false if there are
 // fewer than three pairs, or if the interval says nothing.
-func Interval(samples []stats.Sample, level float64) (r stats.Ratio, ok bool) {
+func interval(samples []stats.Sample, level float64) (r stats.Ratio, ok bool) {
 	if len(samples) < 2*LeastPairs {
 		return r, false
 	}
 	r, ok = stats.RatioOf(samples, level)
-	return r, ok && r.BToA.Low >= 1.0/farthest && r.BToA.High <= farthest
+	return r, ok && Known(r.BToA)
 }
 
 // setRatio sets the ratio. It returns the drift over all runs, or nil if it is unknown.
@@ -203,7 +206,7 @@ func (m *Metric) setRatio(level float64) *stats.Interval {
 		}
 	}
 	m.Ratio = &Ratio{Value: *m.B / *m.A}
-	r, ok := Interval(m.samples, level)
+	r, ok := interval(m.samples, level)
 	if ok {
 		m.Ratio = &Ratio{Value: r.BToA.Value, Low: &r.BToA.Low, High: &r.BToA.High, Confidence: &level}
 	}

@@ -103,7 +103,7 @@ func (c Comparison) check(g Gate, level float64) GateResult {
 		result.Evidence = m.Verdict
 		return result
 	}
-	r, ok := Interval(m.samples, level)
+	r, ok := interval(m.samples, level)
 	if !ok {
 		result.Evidence = tooVaried
 		return result

@@ -45,7 +45,7 @@ func tableHeadline(t result.MatrixTable) (text string, same bool) {
 	case len(t.Groups) > 1:
 		return "not ranked, see the warnings", false
 	}
-	var won, equal, not []string
+	var won, equal, varied, not []string
 	for _, v := range ranked.Verdicts {
 		metric, _ := t.Metric(v.Metric)
 		switch {
@@ -54,16 +54,21 @@ func tableHeadline(t result.MatrixTable) (text string, same bool) {
 			won = append(won, metric.Label+": "+strings.Join(v.Best, " or "))
 		case v.Text == NoDifference:
 			equal = append(equal, metric.Label)
+		case v.Text == tooVaried:
+			varied = append(varied, metric.Label)
 		default:
 			not = append(not, metric.Label)
 		}
 	}
-	same = len(won) == 0 && len(not) == 0 && len(equal) > 0
+	same = len(won) == 0 && len(varied) == 0 && len(not) == 0 && len(equal) > 0
 	if len(won) > 0 {
 		won[0] = "best " + won[0]
 	}
 	if len(equal) > 0 {
 		won = append(won, NoDifference+" in "+strings.Join(equal, ", "))
+	}
+	if len(varied) > 0 {
+		won = append(won, "cannot tell in "+strings.Join(varied, ", ")+" (the runs vary too much)")
 	}
 	switch {
 	case len(not) > 0 && len(won) == 0:

@@ -13,8 +13,13 @@ import (
 )
 
 // tableError is the chance that a table names a winner where there is none. All its
-// comparisons share it.
-const tableError = 0.05
+// comparisons share it. Of more than two variants, the runs of one may vary more than those
+// of the others, with which it shares a variance: with this part of the chance it holds even
+// if they vary three times as much.
+const (
+	tableError  = 0.05
+	sharedError = 0.02
+)
 
 // group is the variants that differ only along the compared axis, as indexes.
 type group struct {
@@ -50,9 +55,12 @@ func others(names []string, along int) []string {
 func (t RunTable) rank(variants []result.MatrixVariant) (ranked []result.MatrixGroup, overall *result.MatrixGroup) {
 	along := t.axis(t.Compare)
 	groups := t.groups()
-	tests := 0
+	tests, share := 0, tableError
 	var together group
 	for _, g := range groups {
+		if len(t.ran(g, variants)) > 2 {
+			share = sharedError
+		}
 		one := result.MatrixGroup{Where: g.where, NotRanked: notRanked(g, variants, along)}
 		ranked = append(ranked, one)
 		tests += t.comparisons(g, variants)
@@ -61,7 +69,6 @@ func (t RunTable) rank(variants []result.MatrixVariant) (ranked []result.MatrixG
 			together.where = append(together.where, strings.Join(g.where, ", "))
 		}
 	}
-	share := tableError
 	if len(together.where) > 1 {
 		share /= 2
 		level := 1 - share/float64(max(1, t.comparisons(together, variants)))
@@ -76,7 +83,7 @@ func (t RunTable) rank(variants []result.MatrixVariant) (ranked []result.MatrixG
 
 // verdicts compares the variants of a group by each ranked metric that two of them have.
 func (t RunTable) verdicts(g group, variants []result.MatrixVariant, level float64, notRanked string) (list []result.MatrixVerdict) {
-	ran := t.contenders(g, func(i int) bool { return len(variants[i].Runs) > 0 })
+	ran := t.ran(g, variants)
 	for _, m := range Metrics[t.Measure] {
 		if with := t.measured(g, variants, m); m.Ranked && len(with) > 1 {
 			list = append(list, t.verdict(m, with, len(ran), level, notRanked))
@@ -101,6 +108,9 @@ type contender struct {
 	variants map[string]int // by the names of the values of the other axes
 }
 
+// rows returns the names of the groups in which it has a variant, sorted.
+func (c contender) rows() []string { return slices.Sorted(maps.Keys(c.variants)) }
+
 // contenders returns the values of the compared axis of those variants of the group.
 func (t RunTable) contenders(g group, which func(variant int) bool) (list []contender) {
 	along := t.axis(t.Compare)
@@ -117,6 +127,10 @@ func (t RunTable) contenders(g group, which func(variant int) bool) (list []cont
 		list[at].variants[strings.Join(others(names, along), ", ")] = i
 	}
 	return list
+}
+
+func (t RunTable) ran(g group, variants []result.MatrixVariant) []contender {
+	return t.contenders(g, func(i int) bool { return len(variants[i].Runs) > 0 })
 }
 
 // measured returns the contenders that have the metric. A rate of 0 has no ratio.
@@ -182,9 +196,10 @@ func (t RunTable) verdict(m Metric, with []contender, of int, level float64, not
 	v := result.MatrixVerdict{Metric: m.Key}
 	better := map[[2]string]bool{} // whether the first is better than the second
 	fewest, intervals := math.MaxInt, 0
+	fit := t.fit(m, with)
 	for k, a := range with {
 		for _, b := range with[k+1:] {
-			pair := t.pair(m, a, b, level)
+			pair := t.pair(m, a, b, fit, level)
 			v.Pairs = append(v.Pairs, pair.MatrixPair)
 			fewest = min(fewest, pair.blocks)
 			if pair.Low == nil {
@@ -214,19 +229,26 @@ func (t RunTable) verdict(m Metric, with []contender, of int, level float64, not
 	}
 	// Those that no other is better than. With noise, a may be better than b, and neither
 	// differ from c: then c stays, too.
-	var best []string
-	for _, c := range with {
-		if !slices.ContainsFunc(with, func(other contender) bool { return better[[2]string{other.name, c.name}] }) {
-			best = append(best, c.name)
+	var best, worse []int
+	for i, c := range with {
+		if slices.ContainsFunc(with, func(other contender) bool { return better[[2]string{other.name, c.name}] }) {
+			worse = append(worse, i)
+		} else {
+			best = append(best, i)
+			v.Best = append(v.Best, c.name)
 		}
 	}
-	if len(best) == len(with) {
-		v.Text = NoDifference
+	switch {
+	case len(worse) == 0:
+		v.Best, v.Text = nil, NoDifference
+		return v
+	case t.misplaced(m, with, v.Pairs, best, worse):
+		v.Best, v.Text = nil, tooVaried
 		return v
 	}
-	v.Best, v.Text = best, strings.Join(best, " or ")
+	v.Text = strings.Join(v.Best, " or ")
 	if len(best) > 1 {
-		v.Text = "one of " + strings.Join(best, ", ")
+		v.Text = "one of " + strings.Join(v.Best, ", ")
 	}
 	var notes []string
 	if fewest < compare.MinPairs {
@@ -241,6 +263,33 @@ func (t RunTable) verdict(m Metric, with []contender, of int, level float64, not
 	return v
 }
 
+// misplaced reports whether one of the worse is shown with a better figure than one of the
+// best: its median or, over several rows, its ratio to the first. A variant whose runs vary a
+// lot need not differ from the best, although it seems slower than one that does. Nobody would
+// understand that it is named and the other is not.
+func (t RunTable) misplaced(m Metric, with []contender, pairs []result.MatrixPair, best, worse []int) bool {
+	rows := slices.ContainsFunc(with, func(c contender) bool { return len(c.variants) > 1 })
+	shown := make([]float64, len(with))
+	for i, c := range with {
+		switch {
+		case !rows:
+			shown[i] = stats.Median(t.values(m, c.variants[c.rows()[0]]))
+		case i == 0:
+			shown[i] = 1
+		default:
+			shown[i] = pairs[i-1].Ratio // the pairs of the first come first
+		}
+		if m.Better == result.Higher {
+			shown[i] = -shown[i]
+		}
+	}
+	return slices.ContainsFunc(best, func(b int) bool {
+		return slices.ContainsFunc(worse, func(w int) bool { return shown[w] < shown[b] })
+	})
+}
+
+const tooVaried = "cannot tell: the runs vary too much"
+
 // noInterval says why no pair has an interval. fewest is how many runs each variant has.
 func noInterval(pairs []result.MatrixPair, fewest int) string {
 	switch {
@@ -249,51 +298,5 @@ func noInterval(pairs []result.MatrixPair, fewest int) string {
 	case !slices.ContainsFunc(pairs, func(p result.MatrixPair) bool { return p.Ratio > 0 }):
 		return "no ratio: it was 0 in some runs"
 	}
-	return "cannot tell: the runs vary too much"
-}
-
-type comparedPair struct {
-	result.MatrixPair
-	blocks int // in which both were measured
-}
-
-// pair compares the blocks in which both have a valid run with the metric.
-func (t RunTable) pair(m Metric, a, b contender, level float64) comparedPair {
-	p := comparedPair{MatrixPair: result.MatrixPair{A: a.name, B: b.name, Confidence: level}}
-	var samples []stats.Sample
-	for _, where := range slices.Sorted(maps.Keys(a.variants)) {
-		of, both := b.variants[where]
-		if !both {
-			continue
-		}
-		blocks := 0
-		for block := range t.Repeats {
-			ofA, ofB := t.Variants[a.variants[where]].Runs[block], t.Variants[of].Runs[block]
-			if ofA == nil || ofB == nil || !ofA.Validity.Valid || !ofB.Validity.Valid {
-				continue
-			}
-			x, okA := ofA.Metrics[m.Key]
-			y, okB := ofB.Metrics[m.Key]
-			if !okA || !okB {
-				continue
-			}
-			blocks++
-			samples = append(samples,
-				stats.Sample{Of: of, At: float64(ofA.Run.Started.UnixMilli()), Value: x},
-				stats.Sample{Of: of, At: float64(ofB.Run.Started.UnixMilli()), Value: y, OfB: true})
-		}
-		p.blocks = max(p.blocks, blocks)
-	}
-	if len(samples) == 0 || slices.ContainsFunc(samples, func(s stats.Sample) bool { return !(s.Value > 0) }) {
-		return p
-	}
-	logs := 0.0
-	for i := 0; i < len(samples); i += 2 {
-		logs += math.Log(samples[i+1].Value / samples[i].Value)
-	}
-	p.Ratio = math.Exp(logs / float64(len(samples)/2))
-	if r, ok := compare.Interval(samples, level); ok && p.blocks >= compare.LeastPairs {
-		p.Ratio, p.Low, p.High = r.BToA.Value, &r.BToA.Low, &r.BToA.High
-	}
-	return p
+	return tooVaried
 }

@@ -44,7 +44,6 @@ tables:
 		for i, v := range table.Variants() {
 			with := matrix.RunVariant{Variant: v}
 			for block := range table.Repeats {
-				began = began.Add(10 * time.Second)
 				jitter := 1 + 0.001*float64((block+i)%3)
 				r := result.MatrixRun{Metrics: map[string]float64{
 					"slo_met": 1, "p99_ms": 9 * jitter, "cpu_us": 100 * jitter, "store_bytes_written": 4096, "store_fsyncs": 0.5, "memory_bytes": 100 << 20,
@@ -52,7 +51,8 @@ tables:
 				if table.Measure == matrix.MeasureCapacity {
 					r.Metrics = map[string]float64{"held_per_s": 5000 * jitter, "app_hosts": 1, "store_nodes": 1}
 				}
-				r.Run.Started, r.Run.Store = began, result.Store{Driver: v.Name(), Durability: "D3"}
+				r.Run.Started = began.Add(time.Duration(10*(3*block+i)) * time.Second)
+				r.Run.Store = result.Store{Driver: v.Name(), Durability: "D3"}
 				r.Validity.Valid = true
 				change(v.Name(), block, &r)
 				with.Runs = append(with.Runs, &r)

@@ -1,13 +1,13 @@
 // Package stats has the statistics for judging measurements: quantiles, the bootstrap,
-// Student's t, and the ratio of two variants measured in interleaved runs.
+// Student's t, and the ratios of variants measured in interleaved runs.
 //
 // Five runs of each variant are usual, and an interval must be honest with so few.
 // Resampling is not. Five pairs can be drawn in 126 ways and their signs flipped in 32,
 // so no resampling shows a chance of 1 in 100, which judging ten metrics at once needs.
 // The 95% percentile bootstrap of five contains the truth in about 83 of 100 cases.
 //
-// [RatioOf] therefore uses a model: the logarithm of a measurement is a constant of its
-// variant, plus a linear drift over time, plus normal noise. Its interval is Student's.
+// [FitVariants] therefore uses a model: the logarithm of a measurement is a constant of its
+// variant, plus a linear drift over time, plus normal noise. Its intervals are Student's.
 // Fitting the drift, instead of taking differences of pairs, leaves seven degrees of
 // freedom of ten runs, not four, so it finds smaller differences. Noise in phases longer
 // than a run, outliers and other drifts widen the interval: they hide a difference and do
