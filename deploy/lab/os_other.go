@@ -24,6 +24,8 @@ func changeOwner(account, _ string) error {
 // startWatchdog does nothing: a child that was not stopped outlives us.
 func startWatchdog(...string) (release func(), err error) { return func() {}, nil }
 
+func resume(*os.Process) {}
+
 func killGroup(p *os.Process) { _ = p.Kill() }
 
 // processEnded is never sure, so that removeStale removes nothing.

@@ -86,6 +86,9 @@ func killGroup(leader *os.Process) {
 	_ = syscall.Kill(-leader.Pid, syscall.SIGKILL)
 }
 
+// resume continues a process that SIGSTOP has paused, so that it handles its signals.
+func resume(p *os.Process) { _ = p.Signal(syscall.SIGCONT) }
+
 // startWatchdog starts a watchdog that runs the command when we have ended. release ends
 // the watchdog.
 func startWatchdog(command ...string) (release func(), err error) {

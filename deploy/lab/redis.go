@@ -68,6 +68,10 @@ func redisConf(s *Server) string {
 		if name == "port" || name == "requirepass" {
 			continue
 		}
+		if name == "masterauth" {
+			fmt.Fprintf(&conf, "%s %s\n", name, redisQuote(s.settings[name]))
+			continue
+		}
 		for line := range strings.SplitSeq(s.settings[name], "\n") {
 			if line = strings.TrimSpace(line); line == "" {
 				line = `""`
@@ -109,7 +113,7 @@ func pingRedis(ctx context.Context, s *Server, pid int) error {
 		return err
 	case !strings.Contains(text, fmt.Sprintf("process_id:%d\r\n", pid)):
 		return fmt.Errorf("another Redis listens on %s", s.Addr())
-	case !strings.Contains(text, "\nloading:0\r\n"): // async_loading is another field
+	case strings.Contains(text, "\nloading:1\r\n"): // async_loading is another field; a sentinel has neither
 		return errors.New("it loads its data")
 	}
 	return nil

@@ -61,7 +61,7 @@ type Config struct {
 	// default. Their names are those of the server's configuration file.
 	//
 	//   - Redis: a value of several lines makes several directives; "" stays "". The
-	//     value of requirepass is the password itself, without quotes.
+	//     values of requirepass and masterauth are the passwords themselves, without quotes.
 	//   - MySQL: words are joined by underscores, "sync_binlog". An empty value is an
 	//     option without a value, "log_bin".
 	Settings map[string]string
@@ -105,6 +105,9 @@ const (
 
 var errStopped = errors.New("the server was stopped for good")
 
+// Host returns the address that clients connect to if a server has the settings.
+func (k *Kind) Host(settings map[string]string) string { return dialHost(settings[k.listenSetting]) }
+
 // Start starts a server and waits until it answers. Clients need the password in
 // [Server.URL]. If root starts the server, it runs as the account of its package. Start
 // returns ErrNotInstalled if there is no binary. If the server refuses its settings, the
@@ -134,7 +137,7 @@ func (k *Kind) Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 			return nil, fmt.Errorf("start %s: settings: %s: %q, must be no: what is not our child cannot be stopped", k.name, name, value)
 		}
 	}
-	s.host = dialHost(s.settings[k.listenSetting])
+	s.host = k.Host(s.settings)
 	fixedPort, err := portSetting(s.settings)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", k.name, err)

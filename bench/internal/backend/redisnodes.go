@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/redisnodes"
 )
 
 // RedisNodes is one Redis, or the masters of a Redis Cluster.
@@ -28,15 +29,15 @@ func StartRedis(ctx context.Context, cfg lab.Config, nodes int) (RedisNodes, err
 			Topology: "client and Redis on one machine",
 		}, nil
 	}
-	cluster, err := lab.StartCluster(ctx, cfg, nodes)
+	cluster, err := redisnodes.StartCluster(ctx, redisnodes.ClusterConfig{Masters: nodes, Node: cfg})
 	if err != nil {
 		return RedisNodes{}, err
 	}
 	started := RedisNodes{
-		URLs: cluster.URLs(), Stop: cluster.Stop, CPULimit: cluster.Servers()[0].CPULimit(),
+		URLs: cluster.URLs(), Stop: cluster.Stop, CPULimit: cluster.Nodes()[0].CPULimit(),
 		Topology: fmt.Sprintf("client and Redis Cluster of %d masters on one machine", nodes),
 	}
-	for _, node := range cluster.Servers() {
+	for _, node := range cluster.Nodes() {
 		started.PIDs = append(started.PIDs, node.PID())
 	}
 	return started, nil

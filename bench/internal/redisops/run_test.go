@@ -19,6 +19,7 @@ import (
 
 	"sagabench/deploy/lab"
 	"sagabench/deploy/lab/labtest"
+	"sagabench/deploy/lab/redisnodes"
 	"sagabench/store"
 )
 
@@ -162,14 +163,14 @@ func TestRun_MeasuresACluster_OnEveryBinary(t *testing.T) {
 	for _, binary := range lab.Redis.Binaries() {
 		t.Run(filepath.Base(binary), func(t *testing.T) {
 			t.Parallel()
-			cluster := labtest.StartCluster(t, lab.Config{Binary: binary}, 3)
+			cluster := labtest.StartCluster(t, redisnodes.ClusterConfig{Masters: 3, Node: lab.Config{Binary: binary}})
 			urls := cluster.URLs()
 			clients := []string{clientGoRedisPipeline, clientRueidis}
 			if binary == lab.Redis.Binaries()[0] {
 				clients = slices.DeleteFunc(Clients(), func(name string) bool { return name == ClientRedisBenchmark })
 			}
 			for _, name := range clients {
-				cfg := short(cluster.Servers()...)
+				cfg := short(cluster.Nodes()...)
 				cfg.Client, cfg.ManyKeys, cfg.KeysPerRequest, cfg.Warmup, cfg.keys = name, true, 10, 0, 1000
 				for _, address := range urls {
 					require.NoError(t, connect(t, address).ConfigResetStat(t.Context()).Err())

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/redisnodes"
 )
 
 // Start starts a server for a test and stops it when the test ends. If the binary is not
@@ -25,16 +26,22 @@ func Start(t testing.TB, kind *lab.Kind, cfg lab.Config) *lab.Server {
 }
 
 // StartCluster starts a Redis Cluster for a test like Start.
-func StartCluster(t testing.TB, cfg lab.Config, masters int) *lab.Cluster {
+func StartCluster(t testing.TB, cfg redisnodes.ClusterConfig) *redisnodes.Cluster {
 	t.Helper()
-	cluster, err := lab.StartCluster(t.Context(), cfg, masters)
+	cluster, err := redisnodes.StartCluster(t.Context(), cfg)
+	stopAfter(t, cluster, err)
+	return cluster
+}
+
+// stopAfter stops what was started when the test ends.
+func stopAfter(t testing.TB, started interface{ Stop() error }, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
 	t.Cleanup(func() {
-		if err := cluster.Stop(); err != nil {
-			t.Errorf("stop the cluster: %v", err)
+		if err := started.Stop(); err != nil {
+			t.Errorf("stop the nodes: %v", err)
 		}
 	})
-	return cluster
 }

@@ -1,0 +1,9 @@
+// Package redisnodes starts Redis servers that work together, for tests and benchmarks: a
+// Redis Cluster with [StartCluster].
+//
+// Every node is a [lab.Server], with all that the lab guarantees. To crash one, use
+// [lab.Server.Kill], to pause one, [lab.Server.Signal] with SIGSTOP and SIGCONT. After
+// [lab.Server.Restart] it has its address, its settings and its files again, and finds the
+// others. [Cluster.WaitTakeover] returns when a replica has replaced a lost master,
+// [Cluster.WaitReady] when nothing is missing any more.
+package redisnodes
