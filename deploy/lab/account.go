@@ -32,9 +32,9 @@ func newPassword() string { return rand.Text() }
 // dir, the server's account could plant a link.
 func secretFile(dir string) string { return dir + ".secret" }
 
-// writeSecret writes the secret file, which only the server's account may read.
-func writeSecret(s *Server, content string) error {
-	path := secretFile(s.dir)
+// writeSecret writes a file, such as the secret file, which only the server's account may
+// read.
+func writeSecret(s *Server, path, content string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

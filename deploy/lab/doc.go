@@ -16,7 +16,8 @@
 //   - No server outlives the process that started it, even if that one is killed with
 //     SIGKILL. Its temporary directory may: the next lab on the host removes it.
 //
-// Package redisnodes starts a Redis Cluster of such servers.
+// Package redisnodes starts a Redis Cluster of such servers, or a Redis with a replica and
+// sentinels.
 //
 // [Kind] describes one kind of server. To add one, write its Kind and its engine in a
 // file of its own (postgres.go is an example) and list it in [Kinds]. [Server] is the

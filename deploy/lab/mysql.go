@@ -94,7 +94,7 @@ func (e mysqlEngine) prepare(ctx context.Context, s *Server) error {
 		fmt.Fprintf(&statements, "ALTER USER IF EXISTS root@'%s' IDENTIFIED BY '%s';\n", host, s.password)
 	}
 	statements.WriteString("DROP USER IF EXISTS ''@localhost;\n")
-	return writeSecret(s, statements.String())
+	return writeSecret(s, secretFile(s.dir), statements.String())
 }
 
 func (e mysqlEngine) makeSystemTables(ctx context.Context, s *Server) error {

@@ -72,7 +72,7 @@ func (postgresEngine) prepare(ctx context.Context, s *Server) error {
 		return fmt.Errorf("initdb, beside %s, is %w", server, ErrNotInstalled)
 	}
 	s.password = newPassword()
-	if err := writeSecret(s, s.password); err != nil {
+	if err := writeSecret(s, secretFile(s.dir), s.password); err != nil {
 		return err
 	}
 	return runProcess(ctx, ProcessConfig{

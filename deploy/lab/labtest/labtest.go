@@ -33,6 +33,14 @@ func StartCluster(t testing.TB, cfg redisnodes.ClusterConfig) *redisnodes.Cluste
 	return cluster
 }
 
+// StartSentinel starts a Redis with a replica and sentinels for a test like Start.
+func StartSentinel(t testing.TB, node lab.Config) *redisnodes.Sentinel {
+	t.Helper()
+	sentinel, err := redisnodes.StartSentinel(t.Context(), node)
+	stopAfter(t, sentinel, err)
+	return sentinel
+}
+
 // stopAfter stops what was started when the test ends.
 func stopAfter(t testing.TB, started interface{ Stop() error }, err error) {
 	t.Helper()

@@ -1,9 +1,10 @@
 // Package redisnodes starts Redis servers that work together, for tests and benchmarks: a
-// Redis Cluster with [StartCluster].
+// Redis Cluster with [StartCluster], a master with a replica and sentinels with
+// [StartSentinel].
 //
 // Every node is a [lab.Server], with all that the lab guarantees. To crash one, use
 // [lab.Server.Kill], to pause one, [lab.Server.Signal] with SIGSTOP and SIGCONT. After
 // [lab.Server.Restart] it has its address, its settings and its files again, and finds the
-// others. [Cluster.WaitTakeover] returns when a replica has replaced a lost master,
-// [Cluster.WaitReady] when nothing is missing any more.
+// others. [Cluster.WaitTakeover] and [Sentinel.WaitTakeover] return when a replica has
+// replaced a lost master, WaitReady when nothing is missing any more.
 package redisnodes
