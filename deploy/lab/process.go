@@ -221,9 +221,10 @@ func (p *Process) Wait() error {
 // os.ErrProcessDone if the process has ended.
 func (p *Process) Signal(sig os.Signal) error { return p.process().Signal(sig) }
 
-// Stop sends the stop signal, continues the process if it is paused, kills it if it has not
-// ended after the timeout, and returns when it is gone. It returns nil if the process ended with status 0, by the
-// stop signal or by an earlier Kill, and otherwise how it ended.
+// Stop sends the stop signal and continues the process if it is paused. It kills the
+// process if it has not ended after the timeout, and returns when it is gone. It returns
+// nil if the process ended with status 0, by the stop signal or by an earlier Kill, and
+// otherwise how it ended.
 func (p *Process) Stop(timeout time.Duration) error {
 	if err := p.Signal(p.stopSignal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		p.Kill() // Windows has no such signal
