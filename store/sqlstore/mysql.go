@@ -120,7 +120,10 @@ func (d *mysqlDialect) checkVersion() error {
 	if d.mariaDB && number < 10_003 || !d.mariaDB && number < 5_007 {
 		return fmt.Errorf("the server is version %s: want MariaDB 10.3 or MySQL 5.7, or later", d.version)
 	}
-	d.skipLocked = d.mariaDB && number >= 10_006 || !d.mariaDB && number >= 8_000
+	// TiDB says that it is MySQL 8. It takes SKIP LOCKED, and then locks nothing
+	// (pingcap/tidb issue 69720): two coordinators would claim the same sagas.
+	tiDB := strings.Contains(d.version, "TiDB")
+	d.skipLocked = d.mariaDB && number >= 10_006 || !d.mariaDB && number >= 8_000 && !tiDB
 	d.hasNoWait = d.mariaDB || number >= 8_000
 	return nil
 }

@@ -126,6 +126,7 @@ func TestCheckVersion_KnowsWhatServersHave(t *testing.T) {
 		"8.0.36":                     "skips",
 		"8.4.13-0ubuntu0.26.04.2":    "skips",
 		"5.7.44-log":                 "",
+		"8.0.11-TiDB-v8.5.2":         "",
 		"5.5.5-10.2.1-MariaDB":       "refused",
 		"5.6.51":                     "refused",
 		"unknown":                    "refused",
