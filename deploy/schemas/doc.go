@@ -1,0 +1,4 @@
+// Package schemas tests the files of deploy/compose and deploy/k8s against the compose
+// specification and the API of Kubernetes. It is a module of its own, so that the modules
+// with these schemas are not dependencies of the project.
+package schemas
