@@ -1,9 +1,11 @@
-// Package comparisons embeds the variant files that bench matrix knows by name.
+// Package comparisons has the variant files that bench matrix knows by name.
 package comparisons
 
 import (
 	"embed"
+	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 )
 
@@ -19,8 +21,14 @@ func Names() (names []string) {
 	return names
 }
 
-// Read returns the variant file of that name. ok is false if there is none.
-func Read(name string) (text []byte, ok bool) {
-	text, err := files.ReadFile(name + ".yml")
-	return text, err == nil
+// Read returns the embedded variant file of that name, or else the file at that path.
+func Read(name string) ([]byte, error) {
+	if text, err := files.ReadFile(name + ".yml"); err == nil {
+		return text, nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("variant file: %w; by name there are %s", err, strings.Join(Names(), ", "))
+	}
+	return text, nil
 }

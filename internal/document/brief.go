@@ -20,7 +20,10 @@ func (d Document) Brief(dir string) Document {
 		}
 	}
 	rest := "Details: --verbose"
-	if dir != "" {
+	switch {
+	case dir != "" && d.Again != "":
+		rest = fmt.Sprintf("Details: %s --verbose %s, or report.html there", d.Again, dir)
+	case dir != "":
 		rest += ", or report.html in " + dir
 	}
 	d.Parts = append(d.Parts, Part{Title: rest})

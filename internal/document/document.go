@@ -19,6 +19,7 @@ type Document struct {
 	Lead     []string // its caveats, a sentence or two each
 	Parts    []Part
 	Command  string // reproduces the result; may be empty
+	Again    string // command that shows the result again, given its directory; empty: none does
 }
 
 // Part is a section of a document. It holds one or more of the following, shown in this

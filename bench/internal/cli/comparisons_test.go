@@ -45,7 +45,9 @@ func TestMatrix_RunsEachFile(t *testing.T) {
 	for _, name := range comparisons.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			file, err := readVariants(name)
+			text, err := comparisons.Read(name)
+			require.NoError(t, err)
+			file, err := matrix.Parse(name, text)
 			require.NoError(t, err)
 			var stdout, stderr bytes.Buffer
 			a := &app{args: []string{"matrix", name}, environ: os.Environ(), stdout: &stdout, stderr: &stderr, options: defaults(), json: true, out: filepath.Join(t.TempDir(), "out")}

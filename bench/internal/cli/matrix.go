@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,7 +50,11 @@ If a variant cannot run, the others go on, and the exit code is 1.`,
   bench matrix versions.yml --out results/versions`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			file, err := readVariants(args[0])
+			text, err := comparisons.Read(args[0])
+			if err != nil {
+				return err
+			}
+			file, err := matrix.Parse(args[0], text)
 			if err != nil {
 				return err
 			}
@@ -75,18 +78,6 @@ If a variant cannot run, the others go on, and the exit code is 1.`,
 	f.StringVar(&a.out, "out", "", "result directory, to be resumed if it has runs (default sagabench-results/TIME-matrix)")
 	f.BoolVar(&a.json, "json", false, "print summary.json on stdout instead of the report")
 	return cmd
-}
-
-// readVariants reads a variant file, embedded or not.
-func readVariants(name string) (matrix.File, error) {
-	text, ok := comparisons.Read(name)
-	if !ok {
-		var err error
-		if text, err = os.ReadFile(name); err != nil {
-			return matrix.File{}, fmt.Errorf("variant file: %w; by name there are %s", err, strings.Join(comparisons.Names(), ", "))
-		}
-	}
-	return matrix.Parse(name, text)
 }
 
 func (a *app) matrix(ctx context.Context, file matrix.File, options matrix.Options) error {
@@ -113,10 +104,8 @@ func (a *app) matrix(ctx context.Context, file matrix.File, options matrix.Optio
 	}
 	s := result.MatrixSummary{Envelope: derived(ctx, result.KindMatrix, began, of, v), Matrix: judged}
 	s.Run.Command = a.command()
-	for _, t := range judged.Tables {
-		if err := result.WriteFile(a.out, t.Name+".csv", func(w io.Writer) error { return matrix.WriteCSV(w, t) }); err != nil {
-			return err
-		}
+	if err := matrix.WriteTables(a.out, judged); err != nil {
+		return err
 	}
 	if err := a.writeAndShow(s, v, report.Matrix(s), a.out); err != nil {
 		return err

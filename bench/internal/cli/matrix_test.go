@@ -83,6 +83,18 @@ func TestMatrix_RunsStoresAndResumes(t *testing.T) {
 	require.Contains(t, firstLine(again.stdout+"\n"), "Two stores")
 	require.Contains(t, again.stdout, "old could not run")
 
+	var saved result.MatrixSummary
+	text, err = os.ReadFile(filepath.Join(dir, result.FileSummary))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &saved))
+	require.Equal(t, saved, matrixOf(t, p.run("report", "out", "--json").stdout))
+	shown := p.run("report", "out")
+	require.Equal(t, exitOK, shown.code, shown.stderr)
+	require.Empty(t, shown.stderr)
+	require.Equal(t, strings.Replace(again.stdout, "bench report --verbose out, or report.html there", "--verbose, or report.html in out", 1), shown.stdout)
+	require.Contains(t, p.run("report", "out", "--verbose").stdout, "each figure")
+	require.Contains(t, p.run("report", "out", filepath.Join("out", redis.Runs[0])).stderr, "but one of bench matrix, which bench report shows alone")
+
 	other := p.run("matrix", "two.yml", "--out", "out", "--repeats", "3")
 	require.Equal(t, exitError, other.code)
 	require.Contains(t, other.stderr, "has runs of another matrix (--repeats")
@@ -159,9 +171,9 @@ func TestMatrix_RefusesWhatItCannotRun(t *testing.T) {
 func TestComparisons_CanAllBeRead(t *testing.T) {
 	t.Parallel()
 	for _, name := range comparisons.Names() {
-		text, ok := comparisons.Read(name)
-		require.True(t, ok)
-		_, err := matrix.Parse(name, text)
+		text, err := comparisons.Read(name)
+		require.NoError(t, err)
+		_, err = matrix.Parse(name, text)
 		require.NoError(t, err)
 	}
 }

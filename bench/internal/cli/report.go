@@ -1,12 +1,12 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"sagabench/bench/internal/matrix"
 	"sagabench/bench/internal/merge"
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
@@ -23,6 +23,8 @@ func (a *app) reportCommand() *cobra.Command {
 With --merge the results are from several load hosts that drove the same servers at the
 same time with bench load. Counts are summed, histograms merged, and the costs of the
 store counted once. The clocks of the load hosts must agree.
+
+The verdicts of a result of bench matrix are made again from its runs. It is shown alone.
 
 A result may also be the file of vegeta attack, as FILE.bin. Save /metrics of the server
 before and after the attack as FILE.before.prom and FILE.after.prom, for the costs.`,
@@ -41,23 +43,20 @@ before and after the attack as FILE.before.prom and FILE.after.prom, for the cos
 	f := cmd.Flags()
 	f.BoolVar(&merge, "merge", merge, "merge the results of several load hosts")
 	f.BoolVar(&markdown, "markdown", markdown, "print Markdown")
-	f.BoolVar(&a.json, "json", false, "print summary.json of a merged result")
+	f.BoolVar(&a.json, "json", false, "print summary.json of a merge or a matrix")
 	f.StringVar(&a.out, "out", "", "directory for the page, and for a merged result (default: none)")
 	return cmd
 }
 
 func (a *app) report(dirs []string, markdown bool) error {
-	if a.json {
-		return errors.New("--json: each result has its summary.json; only a merged one is new")
-	}
-	results, err := readResults(dirs)
+	d, again, err := read(dirs)
 	if err != nil {
 		return err
 	}
-	d := report.Document(results[0])
-	if len(results) > 1 {
-		d = report.SideBySide(results...)
+	if a.json && again == nil {
+		return errors.New("--json: each result has its summary.json; only that of a merge or a matrix is made again")
 	}
+	files := a.out
 	if a.out != "" {
 		if err := makeOut(a.out); err != nil {
 			return err
@@ -65,15 +64,33 @@ func (a *app) report(dirs []string, markdown bool) error {
 		if err := report.WritePages(a.out, d); err != nil {
 			return err
 		}
+	} else if len(dirs) == 1 {
+		files = dirs[0]
 	}
-	if markdown {
+	switch {
+	case a.json:
+		return result.Encode(a.stdout, *again)
+	case markdown:
 		return document.Markdown(a.stdout, d)
 	}
-	files := a.out
-	if len(results) == 1 {
-		files = cmp.Or(files, results[0].Dir)
-	}
+	d.Again = "" // this command does
 	return a.print(d, files)
+}
+
+// read lays out results. again is made from the runs of a matrix.
+func read(dirs []string) (d document.Document, again *result.MatrixSummary, err error) {
+	if len(dirs) == 1 && matrix.IsResult(dirs[0]) {
+		s, err := matrix.Read(dirs[0])
+		if err != nil {
+			return d, nil, err
+		}
+		return report.Matrix(s), &s, nil
+	}
+	results, err := readResults(dirs)
+	if err != nil {
+		return d, nil, err
+	}
+	return report.SideBySide(results...), nil, nil
 }
 
 func (a *app) merge(dirs []string, markdown bool) error {

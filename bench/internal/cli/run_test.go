@@ -126,7 +126,7 @@ func TestRun_PrintsAReport(t *testing.T) {
 	require.Equal(t, 0, got.code, got.stderr)
 	require.Contains(t, strings.Split(got.stdout, "\n")[0], "sagas/s on pebble (D3")
 	require.Contains(t, got.stdout, "none lost")
-	require.True(t, strings.HasSuffix(got.stdout, "\nDetails: --verbose, or report.html in here\n"), got.stdout)
+	require.True(t, strings.HasSuffix(got.stdout, "\nDetails: bench report --verbose here, or report.html there\n"), got.stdout)
 	require.NotContains(t, got.stdout, "Environment")
 	whole := p.run("report", "here", "--verbose")
 	require.Contains(t, whole.stdout, "Environment")

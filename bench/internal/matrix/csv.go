@@ -11,6 +11,16 @@ import (
 	"sagabench/bench/internal/result"
 )
 
+// WriteTables writes NAME.csv for each table into the directory.
+func WriteTables(dir string, m result.Matrix) error {
+	for _, t := range m.Tables {
+		if err := result.WriteFile(dir, t.Name+".csv", func(w io.Writer) error { return WriteCSV(w, t) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // WriteCSV writes a table with a row for each variant, and the median, the lowest and the
 // highest run of each metric.
 func WriteCSV(w io.Writer, t result.MatrixTable) error {

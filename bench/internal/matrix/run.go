@@ -146,7 +146,7 @@ func Run(ctx context.Context, cfg Config) (Matrix, error) {
 	}
 	m := Matrix{Title: cfg.File.Title, saved: plan}
 	for _, t := range tables {
-		one, err := cfg.load(t)
+		one, err := loadTable(cfg.Dir, t)
 		if err != nil {
 			return Matrix{}, err
 		}
@@ -230,13 +230,13 @@ func (cfg Config) read() (plan saved, resumed bool, err error) {
 	return there, true, nil
 }
 
-// load returns the table with the runs that are there.
-func (cfg Config) load(t Table) (RunTable, error) {
+// loadTable returns the table with the runs that are in the directory of a result.
+func loadTable(dir string, t Table) (RunTable, error) {
 	one := RunTable{Table: t}
 	for i, v := range t.Variants() {
 		with := RunVariant{Variant: v}
 		for block := 1; block <= t.Repeats; block++ {
-			run, err := readRun(filepath.Join(cfg.Dir, runDir(t.Name, v, block, i)))
+			run, err := readRun(filepath.Join(dir, runDir(t.Name, v, block, i)))
 			if err != nil {
 				return one, err
 			}

@@ -187,6 +187,59 @@ func TestRun_RefusesADirectoryThatAnotherProgramRuns(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestRead_JudgesTheSavedRunsAgain(t *testing.T) {
+	t.Parallel()
+	f := &fake{
+		metrics: func(job matrix.Job) map[string]float64 {
+			return map[string]float64{"p99_ms": float64(job.Block) + 100*float64(job.Variant.Name()[0])}
+		},
+		change: func(job matrix.Job, _ *result.MatrixRun) error {
+			if job.Variant.Name() == "d" {
+				return errors.New("redis-5.0 is not installed")
+			}
+			return nil
+		},
+	}
+	cfg := config(t, f, abc+", {name: d}", 3)
+	m, err := matrix.Run(t.Context(), cfg)
+	require.NoError(t, err)
+	_, err = matrix.Read(cfg.Dir)
+	require.ErrorContains(t, err, "has no summary.json: its matrix is being run, or was killed")
+
+	s := result.MatrixSummary{Envelope: result.Envelope{Schema: result.Schema, Kind: result.KindMatrix}}
+	s.Matrix, s.Validity = matrix.Judge(m, nil)
+	saved := s
+	saved.Matrix.Tables = slices.Clone(s.Matrix.Tables)
+	saved.Matrix.Tables[0].Groups = nil // as an older version judged
+	write := func(s result.MatrixSummary) { require.NoError(t, result.WriteSummary(cfg.Dir, s)) }
+	write(saved)
+	again, err := matrix.Read(cfg.Dir)
+	require.NoError(t, err)
+	require.Equal(t, s.Matrix.Tables[0].Groups, again.Matrix.Tables[0].Groups)
+	require.NotEmpty(t, again.Matrix.Tables[0].Groups[0].Verdicts[0].Best)
+	require.Equal(t, s.Validity, again.Validity)
+	require.True(t, matrix.IsResult(cfg.Dir))
+	require.False(t, matrix.IsResult(t.TempDir()))
+
+	require.NoError(t, os.RemoveAll(filepath.Join(cfg.Dir, s.Matrix.Tables[0].Variants[0].Runs[1])))
+	again, err = matrix.Read(cfg.Dir)
+	require.NoError(t, err)
+	require.Equal(t, []string{"it is incomplete: 8 of 9 runs are there"}, again.Validity.Because)
+
+	for want, change := range map[string]func(*result.MatrixTable){
+		"its name is not allowed":          func(t *result.MatrixTable) { t.Name = "../runs" },
+		"1000000000 repeats, must be 1 to": func(t *result.MatrixTable) { t.Repeats = 1e9 },
+		"3 variants do not fit its axes":   func(t *result.MatrixTable) { t.Variants = t.Variants[:3] },
+	} {
+		bad := saved
+		bad.Matrix.Tables = slices.Clone(saved.Matrix.Tables)
+		change(&bad.Matrix.Tables[0])
+		write(bad)
+		_, err = matrix.Read(cfg.Dir)
+		require.ErrorContains(t, err, want)
+	}
+}
+
 func TestJudge_ShowsNoSecretSetting(t *testing.T) {
 	t.Parallel()
 	cfg := config(t, &fake{}, abc, 1)

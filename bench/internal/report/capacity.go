@@ -37,6 +37,7 @@ func capacityDocument(s result.CapacitySummary, dir string) document.Document {
 		Headline: c.headline(s.Run.Store),
 		Lead:     append(c.lead(), auditResult(s.Check)),
 		Command:  s.Run.Command,
+		Again:    again,
 		Parts: present(
 			latency,
 			detail(c.latencyPart()),

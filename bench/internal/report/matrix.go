@@ -25,6 +25,7 @@ func Matrix(s result.MatrixSummary) document.Document {
 		Headline: m.Title + ": " + matrix.Headline(m.Tables),
 		Lead:     classLine(m),
 		Command:  s.Run.Command,
+		Again:    again,
 	}
 	whole := answerOf(m)
 	if whole != nil {

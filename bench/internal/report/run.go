@@ -39,6 +39,9 @@ func WritePages(dir string, d document.Document) error {
 		result.WriteFile(dir, result.FileMarkdown, func(w io.Writer) error { return document.Markdown(w, d) }))
 }
 
+// again is the command that shows a result again, in the first screen of one that it reads.
+const again = "bench report"
+
 // runDocument lays out a run. Without rec it has no percentile curve.
 func runDocument(s result.Summary, rec result.Recording, dir string) document.Document {
 	cost := factsPart("Cost per saga", costFacts(s.CostPerSaga))
@@ -52,6 +55,7 @@ func runDocument(s result.Summary, rec result.Recording, dir string) document.Do
 		Headline: headline(s),
 		Lead:     []string{auditResult(s.Check)},
 		Command:  s.Run.Command,
+		Again:    again,
 		Parts: present(
 			latencyPart("Latency, ms", s.Measurement),
 			detail(percentilePart(rec)),

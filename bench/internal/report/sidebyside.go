@@ -20,9 +20,12 @@ type sideBySide struct {
 	steps   []result.Step
 }
 
-// SideBySide lays out one or more results with a column for each. It does not rank them:
-// a difference is only shown by repeated runs.
+// SideBySide lays out results with a column for each, and a single one by itself. It does not
+// rank them: a difference is only shown by repeated runs.
 func SideBySide(results ...result.Result) document.Document {
+	if len(results) == 1 {
+		return Document(results[0])
+	}
 	b := sideBySide{results: results, names: columnNames(results)}
 	v := result.Validity{Valid: true}
 	var commands facts

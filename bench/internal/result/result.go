@@ -23,44 +23,74 @@ var ErrNoResult = errors.New("no result of bench run, load or capacity")
 
 // ReadResult reads a result directory.
 func ReadResult(dir string) (Result, error) {
-	path := filepath.Join(dir, FileSummary)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Result{}, fmt.Errorf("%s: %w: %w", dir, ErrNoResult, err)
-	} else if err != nil {
-		return Result{}, fmt.Errorf("read the result: %w", err)
-	}
-	var kind struct {
-		Schema   int
-		Load     json.RawMessage
-		Capacity json.RawMessage
-	}
-	if err := json.Unmarshal(text, &kind); err != nil {
-		return Result{}, fmt.Errorf("read %s: %w", path, err)
-	}
+	f, err := readSummary(dir)
 	switch {
-	case kind.Schema < Schema:
-		return Result{}, fmt.Errorf("read %s: it has schema %d of an older version, and this program reads %d: measure again", path, kind.Schema, Schema)
-	case kind.Schema > Schema:
-		return Result{}, fmt.Errorf("read %s: it has schema %d of a newer version, and this program reads %d", path, kind.Schema, Schema)
-	case kind.Capacity != nil:
+	case err != nil:
+		return Result{}, err
+	case f.Capacity != nil:
 		c := new(CapacitySummary)
-		if err := json.Unmarshal(text, c); err != nil {
-			return Result{}, fmt.Errorf("read %s: %w", path, err)
-		}
-		return Result{Dir: dir, Capacity: c}, nil
-	case kind.Load == nil:
+		return Result{Dir: dir, Capacity: c}, f.decode(c)
+	case f.Matrix != nil:
+		return Result{}, fmt.Errorf("%s: %w, but one of bench matrix, which bench report shows alone", dir, ErrNoResult)
+	case f.Load == nil:
 		return Result{}, fmt.Errorf("%s: %w", dir, ErrNoResult)
 	}
 	s := new(Summary)
-	if err := json.Unmarshal(text, s); err != nil {
-		return Result{}, fmt.Errorf("read %s: %w", path, err)
+	if err := f.decode(s); err != nil {
+		return Result{}, err
 	}
 	rec, err := ReadRecording(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Result{}, err
 	}
 	return Result{Dir: dir, Run: s, Recording: rec}, nil
+}
+
+// ReadMatrix reads summary.json of the result directory of a matrix.
+func ReadMatrix(dir string) (s MatrixSummary, err error) {
+	f, err := readSummary(dir)
+	if err == nil && f.Matrix == nil {
+		err = fmt.Errorf("%s: no result of bench matrix", dir)
+	}
+	if err != nil {
+		return s, err
+	}
+	return s, f.decode(&s)
+}
+
+// summaryFile is summary.json of any kind.
+type summaryFile struct {
+	path                   string
+	text                   []byte
+	Schema                 int
+	Load, Capacity, Matrix json.RawMessage // nil if it is another kind
+}
+
+// readSummary reads summary.json of a result directory. It returns an error if this program
+// does not know the schema.
+func readSummary(dir string) (f summaryFile, err error) {
+	f.path = filepath.Join(dir, FileSummary)
+	if f.text, err = os.ReadFile(f.path); errors.Is(err, fs.ErrNotExist) {
+		return f, fmt.Errorf("%s: %w: %w", dir, ErrNoResult, err)
+	} else if err != nil {
+		return f, fmt.Errorf("read the result: %w", err)
+	}
+	err = f.decode(&f)
+	switch {
+	case err != nil:
+	case f.Schema < Schema:
+		err = fmt.Errorf("read %s: it has schema %d of an older version, and this program reads %d: measure again", f.path, f.Schema, Schema)
+	case f.Schema > Schema:
+		err = fmt.Errorf("read %s: it has schema %d of a newer version, and this program reads %d", f.path, f.Schema, Schema)
+	}
+	return f, err
+}
+
+func (f summaryFile) decode(into any) error {
+	if err := json.Unmarshal(f.text, into); err != nil {
+		return fmt.Errorf("read %s: %w", f.path, err)
+	}
+	return nil
 }
 
 // Envelope returns the part that results of both kinds share.
