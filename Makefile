@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build deps test race faults lint bench bench-lua pgo fmt
+.PHONY: help build deps test race faults hosts lab lint bench bench-lua pgo fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,6 +17,8 @@ test: deps ## run all tests
 	go test ./...
 	go -C saga/dtmclient test ./...
 	go -C deploy/schemas test ./...
+	@[ "$$(id -u)" = 0 ] || echo "Skipped, because they need root: the tests of network namespaces." \
+	"To run them: go test -exec sudo ./deploy/netlab ./bench/internal/hosts"
 
 # The tag spares a minute of C: the detector sees Go only. Vet is for lint and test.
 race: deps ## run all tests under the race detector
@@ -25,6 +27,18 @@ race: deps ## run all tests under the race detector
 
 faults: deps ## break hosts and stores under load, 20 times each; about 10 minutes on a quiet machine
 	go test -v -count 1 -timeout 60m ./bench/internal/faults -rounds 20 -slack 0s
+
+# The network of hosts and lab; how long the load of hosts lasts, and where its results go.
+LINK = -delay 1ms
+DURATION = 10s
+OUT = $(CURDIR)/sagabench-results/$(shell date +%Y%m%d-%H%M%S)-hosts
+as-root = $(if $(filter 0,$(shell id -u)),,-exec sudo)
+
+hosts: deps ## measure two app hosts, a store host and a load host on one Linux machine, as root
+	go test $(as-root) -v -count 1 -timeout 0 ./bench/internal/hosts -run AreMeasuredTogether $(LINK) -duration $(DURATION) -out $(OUT)
+
+lab: deps ## keep these hosts up, for commands of your own, as root
+	go test $(as-root) -v -count 1 -timeout 0 ./bench/internal/hosts -up $(LINK)
 
 lint: ## vet, gofumpt, staticcheck
 	go vet ./...

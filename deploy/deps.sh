@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the servers, and the browser, that the tests start. Where it cannot, it
+# Installs the servers, the browser and the tools that the tests start. Where it cannot, it
 # says what to install and fails. When all are there it does nothing.
 set -eu
 
@@ -19,6 +19,7 @@ installed() { # any of BINARY|BINARY...
 
 missing='' debian='' homebrew=''
 while read -r binaries package formula; do
+	[ "$formula" != - ] || [ "$(uname)" = Linux ] || continue # its tests need Linux, too
 	installed "$binaries" && continue
 	missing="$missing $binaries" debian="$debian $package" homebrew="$homebrew $formula"
 done <<END
@@ -27,6 +28,8 @@ mariadbd|mysqld mariadb-server mariadb
 postgres postgresql postgresql@17
 chromium chromium chromium
 cc|gcc gcc gcc
+ab apache2-utils -
+ip iproute2 -
 END
 [ -n "$missing" ] || exit 0
 

@@ -47,6 +47,7 @@ var rules = []struct {
 	{"deploy/lab", []string{"internal/filesystem"}, "it starts servers and knows nothing of what they are for"},
 	{"deploy/lab/redisnodes", []string{"deploy/lab"}, "it starts servers that work together, and knows nothing of what they are for"},
 	{"deploy/lab/labtest", []string{"deploy/lab", "deploy/lab/redisnodes"}, "it starts servers for tests"},
+	{"deploy/netlab", nil, "it makes hosts and knows nothing of what runs on them"},
 	{"internal/filesystem", nil, "it asks the kernel"},
 	{"internal/document", []string{"internal/format"}, "it lays out what others found"},
 	{"internal/format", nil, "numbers are numbers"},

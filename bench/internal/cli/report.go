@@ -94,7 +94,11 @@ func read(dirs []string) (d document.Document, again *result.MatrixSummary, err 
 }
 
 func (a *app) merge(dirs []string, markdown bool) error {
-	s, rec, err := merge.Runs(dirs...)
+	results, err := readResults(dirs)
+	if err != nil {
+		return err
+	}
+	s, rec, err := merge.Runs(results...)
 	if err != nil {
 		return err
 	}

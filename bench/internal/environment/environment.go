@@ -49,6 +49,13 @@ func Describe(ctx context.Context) result.Environment {
 	return e
 }
 
+// BootID returns the kernel's id of this boot. All programs of a machine have it in common,
+// those in containers and network namespaces, too. It is empty outside of Linux.
+func BootID() string {
+	text, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(text))
+}
+
 func governor() *string {
 	text, err := os.ReadFile("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 	if err != nil {

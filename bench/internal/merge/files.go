@@ -13,8 +13,14 @@ import (
 )
 
 // Files writes the merged raw files of several hosts into a directory: requests, latencies
-// and acknowledged sagas. results.bin is encoded again, because it cannot be appended.
+// and acknowledged sagas. results.bin is encoded again, because it cannot be appended. It
+// returns an error that wraps ErrMerge for files of vegeta attack, which have only requests.
 func Files(into string, dirs ...string) error {
+	for _, dir := range dirs {
+		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+			return fmt.Errorf("write a merged result: %w: %s is a file of vegeta attack: without --out the result is shown", ErrMerge, dir)
+		}
+	}
 	if err := os.MkdirAll(into, 0o700); err != nil {
 		return fmt.Errorf("make the result directory: %w", err)
 	}

@@ -30,15 +30,11 @@ const minCommonShare = 0.5
 //
 // It returns an error that wraps ErrMerge for different sagas, modes or stores, for the
 // same result twice, and for results that were not measured at the same time.
-func Runs(dirs ...string) (result.Summary, result.Recording, error) {
+func Runs(results ...result.Result) (result.Summary, result.Recording, error) {
 	var hosts []host
-	for _, dir := range dirs {
-		r, err := result.ReadResult(dir)
-		if err != nil {
-			return result.Summary{}, result.Recording{}, err
-		}
+	for _, r := range results {
 		if r.Run == nil || len(r.Recording.Intervals) == 0 {
-			return result.Summary{}, result.Recording{}, fmt.Errorf("merge %s: %w: it has no %s", dir, ErrMerge, result.FileHistogramLog)
+			return result.Summary{}, result.Recording{}, fmt.Errorf("merge %s: %w: it has no %s", r.Dir, ErrMerge, result.FileHistogramLog)
 		}
 		hosts = append(hosts, newHost(r))
 	}

@@ -16,6 +16,7 @@ import (
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/result/resulttest"
+	"sagabench/bench/internal/session"
 )
 
 // hostDir writes the result of a host that measured whole seconds from start on, with
@@ -61,6 +62,17 @@ func hostDir(t *testing.T, start time.Time, perS []int, us int64, change func(*r
 
 func same(*result.Summary) {}
 
+func runs(t *testing.T, dirs ...string) (result.Summary, result.Recording, error) {
+	t.Helper()
+	var results []result.Result
+	for _, dir := range dirs {
+		r, err := result.ReadResult(dir)
+		require.NoError(t, err)
+		results = append(results, r)
+	}
+	return Runs(results...)
+}
+
 func per(second int, n int) (perS []int) {
 	for range n {
 		perS = append(perS, second)
@@ -80,7 +92,7 @@ func TestMerge_AddsUpWhatTheHostsDid(t *testing.T) {
 		s.Validity = result.Validity{Because: []string{"late"}}
 		s.Check.Terminal, s.Check.Lost = resulttest.Ptr[int64](200_000), resulttest.Ptr[int64](2)
 	})
-	s, rec, err := Runs(a, b)
+	s, rec, err := runs(t, a, b)
 	require.NoError(t, err)
 
 	require.EqualValues(t, 40_000, rec.Latency.TotalCount())
@@ -124,7 +136,7 @@ func TestMerge_CountsTheStoreOnce(t *testing.T) {
 	// it all for its own.
 	a := hostDir(t, resulttest.Began, per(100, 10), 2000, cost(40, 160, 20))
 	b := hostDir(t, resulttest.Began.Add(100*time.Millisecond), per(300, 10), 2000, cost(40/3.0, 160/3.0, 24))
-	s, _, err := Runs(a, b)
+	s, _, err := runs(t, a, b)
 	require.NoError(t, err)
 	require.InDelta(t, 10, *s.CostPerSaga.StoreCPUUS, 0.2)
 	require.InDelta(t, 0.1, *s.CostPerSaga.StoreFsyncs, 0.002)
@@ -137,7 +149,7 @@ func TestMerge_CountsTheStoreOnce(t *testing.T) {
 		s.CostPerSaga.StoreCPUUS = nil
 		s.Run.Targets = []string{"http://c"}
 	})
-	s, _, err = Runs(a, own)
+	s, _, err = runs(t, a, own)
 	require.NoError(t, err)
 	require.InDelta(t, (160+3*44)/4.0, *s.CostPerSaga.AppCPUUS, 1e-9, "each its own")
 	require.InDelta(t, 10, *s.CostPerSaga.StoreCPUUS, 0.2, "one of them knows")
@@ -146,7 +158,7 @@ func TestMerge_CountsTheStoreOnce(t *testing.T) {
 		cost(10, 44, 24)(s)
 		s.Run.Targets = []string{"http://b"}
 	})
-	s, _, err = Runs(a, mixed)
+	s, _, err = runs(t, a, mixed)
 	require.NoError(t, err)
 	require.Nil(t, s.CostPerSaga.AppCPUUS, "one app server served both")
 
@@ -154,13 +166,13 @@ func TestMerge_CountsTheStoreOnce(t *testing.T) {
 		cost(10, 44, 24)(s)
 		s.Run.Targets = nil
 	})
-	s, _, err = Runs(a, older)
+	s, _, err = runs(t, a, older)
 	require.NoError(t, err)
 	require.Nil(t, s.CostPerSaga.AppCPUUS, "its result does not have its targets")
 	require.Zero(t, s.Run.AppHosts)
 
 	late := hostDir(t, resulttest.Began.Add(2*time.Second), per(300, 10), 2000, cost(10, 40, 24))
-	s, _, err = Runs(a, late)
+	s, _, err = runs(t, a, late)
 	require.NoError(t, err)
 	require.Nil(t, s.CostPerSaga.StoreCPUUS, "for two seconds nobody knows what the other did")
 	require.NotNil(t, s.CostPerSaga.LoadCPUUS)
@@ -178,14 +190,33 @@ func TestMerge_Refuses(t *testing.T) {
 		"all 2 were measuring at the same time for only 1.00 s of the 4.00 s of": hostDir(t, resulttest.Began.Add(3*time.Second), per(100, 4), 2000, same),
 		"all 2 were measuring at the same time for only 0 s of the 4.00 s of":    hostDir(t, resulttest.Began.Add(time.Hour), per(100, 4), 2000, same),
 	} {
-		_, _, err := Runs(a, dir)
+		_, _, err := runs(t, a, dir)
 		require.ErrorIs(t, err, ErrMerge, want)
 		require.ErrorContains(t, err, want)
 	}
-	_, _, err := Runs(a)
+	_, _, err := runs(t, a)
 	require.ErrorIs(t, err, ErrMerge)
-	_, _, err = Runs(a, t.TempDir())
-	require.ErrorIs(t, err, result.ErrNoResult)
+}
+
+func TestMerge_TakesFilesOfVegeta(t *testing.T) {
+	t.Parallel()
+	a := hostDir(t, resulttest.Began, per(100, 10), 2000, same)
+	b := hostDir(t, resulttest.Began.Add(200*time.Millisecond), per(300, 10), 2000, same)
+	var attacks []result.Result
+	for _, dir := range []string{a, b} {
+		attack, err := session.ReadVegeta(filepath.Join(dir, result.FileResults))
+		require.NoError(t, err)
+		attacks = append(attacks, attack)
+	}
+	s, _, err := Runs(attacks...)
+	require.NoError(t, err)
+	require.EqualValues(t, 4000, s.Load.Requests)
+	require.InDelta(t, 400, s.Load.AchievedPerS, 10)
+	require.EqualValues(t, 4000, s.Check.Acknowledged)
+
+	into := filepath.Join(t.TempDir(), "merged")
+	require.ErrorIs(t, Files(into, a, attacks[1].Dir), ErrMerge)
+	require.NoDirExists(t, into)
 }
 
 func TestMergeFiles_AgreeWithVegeta(t *testing.T) {
@@ -194,7 +225,7 @@ func TestMergeFiles_AgreeWithVegeta(t *testing.T) {
 	b := hostDir(t, resulttest.Began.Add(200*time.Millisecond), per(600, 10), 2000, same)
 	into := filepath.Join(t.TempDir(), "merged")
 	require.NoError(t, Files(into, a, b))
-	s, _, err := Runs(a, b)
+	s, _, err := runs(t, a, b)
 	require.NoError(t, err)
 
 	// As `vegeta report a/results.bin b/results.bin` reads several, and as it reads

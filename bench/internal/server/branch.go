@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"sagabench/bench/internal/environment"
 	"sagabench/internal/secret"
 	"sagabench/saga"
 )
@@ -49,8 +50,15 @@ type branches struct {
 	actions, compensations atomic.Int64
 }
 
+// HeaderMachine has the boot id of the client's machine. A branch that succeeds on the same
+// machine repeats it, so that a load generator knows.
+const HeaderMachine = "Sagabench-Machine"
+
 func (b *branches) action(w http.ResponseWriter, r *http.Request) {
 	b.actions.Add(1)
+	if id := r.Header.Get(HeaderMachine); id != "" && id == environment.BootID() {
+		w.Header().Set(HeaderMachine, id)
+	}
 	serveBranch(w, r)
 }
 

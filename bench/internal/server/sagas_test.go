@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sagabench/bench/internal/environment"
 	"sagabench/internal/testkit"
 	"sagabench/saga"
 	"sagabench/store"
@@ -184,4 +185,18 @@ func TestServer_AnswersWhatItDoesNotKnow(t *testing.T) {
 	}
 	require.Equal(t, http.StatusNotFound, at.do(http.MethodDelete, "/bench/saga", "").status)
 	require.Equal(t, http.StatusNotFound, at.do(http.MethodPost, "/api/dtmsvr/submit/", "{}").status)
+}
+
+func TestBranch_SaysThatTheClientIsOnItsMachine(t *testing.T) {
+	t.Parallel()
+	at := start(t, testkit.OpenPebble(t))
+	for id, want := range map[string]string{"": "", "of another machine": "", environment.BootID(): environment.BootID()} {
+		request, err := http.NewRequest(http.MethodGet, at.server.URL()+actionPath, nil)
+		require.NoError(t, err)
+		request.Header.Set(HeaderMachine, id)
+		response, err := at.send(request)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, response.status)
+		require.Equal(t, want, response.header.Get(HeaderMachine))
+	}
 }

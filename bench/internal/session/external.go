@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"sagabench/bench/internal/environment"
 	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/server"
 	"sagabench/store"
@@ -24,6 +25,8 @@ type External struct {
 	URLs     []string
 	Store    *open.Target // nil: unknown
 	Protocol Protocol     // empty: ProtocolBench
+
+	sharedHost bool // one of them answered that it is on this machine
 }
 
 // Protocol is how servers are asked to run a saga.
@@ -51,7 +54,7 @@ func (x *External) describe(Config) site {
 	if x.Protocol == ProtocolDTM {
 		which += " with dtm's API"
 	}
-	s := site{store: x.Store, topology: "load on this machine, " + which + " that ran before"}
+	s := site{store: x.Store, topology: "load on this machine, " + which + " that ran before", sharedHost: x.sharedHost}
 	for _, u := range x.URLs {
 		s.sharedHost = s.sharedHost || local(u)
 		s.targets = append(s.targets, open.Redact(u))
@@ -120,6 +123,7 @@ func (x *External) check(ctx context.Context, cfg Config) error {
 		if cfg.Token.IsSet() {
 			request.Header.Set("Authorization", "Bearer "+cfg.Token.Reveal())
 		}
+		request.Header.Set(server.HeaderMachine, environment.BootID())
 		response, err := client.Do(request)
 		if err != nil {
 			if cause := new(url.Error); errors.As(err, &cause) {
@@ -135,6 +139,7 @@ func (x *External) check(ctx context.Context, cfg Config) error {
 		if response.StatusCode != http.StatusOK || !bytes.Contains(answer, []byte("dtm_result")) { // others answer any path with a page
 			return fmt.Errorf("target: %s %s (%s)%s", at, missing, response.Status, advice)
 		}
+		x.sharedHost = x.sharedHost || response.Header.Get(server.HeaderMachine) != ""
 	}
 	return nil
 }
