@@ -12,7 +12,7 @@ import (
 	"sagabench/store"
 )
 
-// Apply implements store.Applier in one round trip.
+// Apply implements store.Applier in one round trip to each server that it concerns.
 func (s *Store) Apply(ctx context.Context, changes []store.Change) []error {
 	errs := store.CheckBatch(changes)
 	if err := s.begin(ctx); err != nil {
@@ -28,28 +28,43 @@ func (s *Store) Apply(ctx context.Context, changes []store.Change) []error {
 }
 
 // plan returns the script calls that make the valid changes. Each call takes all
-// changes of its script among lua.MaxSagas changes of the batch.
+// changes of its script among lua.MaxSagas changes of the batch, on a cluster those of
+// one shard.
 func (s *Store) plan(changes []store.Change, errs []error) []*scriptCall {
 	calls := make([]*scriptCall, 0, 4)
 	for first := 0; first < len(changes); first += lua.MaxSagas {
 		groups := store.NewGroups(len(changes))
 		for i := first; i < min(first+lua.MaxSagas, len(changes)); i++ {
 			if errs[i] == nil {
-				groups = groups.Add(i, changes[i], s.indexOf(changes[i]))
+				groups = groups.Add(i, changes[i], s.groupShard(changes[i]))
 			}
 		}
-		calls = s.appendCalls(calls, changes, groups)
+		if s.nodes.only != nil {
+			calls = s.appendCalls(calls, changes, groups)
+			continue
+		}
+		all := groups.All
+		slices.SortStableFunc(all, func(a, b store.Group) int { return a.Shard - b.Shard })
+		for len(all) > 0 {
+			n := 1
+			for n < len(all) && all[n].Shard == all[0].Shard {
+				n++
+			}
+			groups.All, all = all[:n], all[n:]
+			calls = s.appendCalls(calls, changes, groups)
+		}
 	}
 	return calls
 }
 
-// noIndex is the shard of changes that touch no due index.
-const noIndex = -1
+// anyShard is the shard of changes that need not be grouped by it.
+const anyShard = -1
 
-// indexOf returns the shard whose due index the change touches, or noIndex.
-func (s *Store) indexOf(change store.Change) int {
-	if scriptOf(change) == &lua.Update {
-		return noIndex
+// groupShard returns the shard of a change. On one server it is anyShard if the change
+// touches no due index.
+func (s *Store) groupShard(change store.Change) int {
+	if s.nodes.only != nil && scriptOf(change) == &lua.Update {
+		return anyShard
 	}
 	return s.shard(change.Gid())
 }
@@ -89,6 +104,7 @@ func (s *Store) appendCalls(calls []*scriptCall, changes []store.Change, groups 
 			args:    make([]string, 0, 1+4*count+sagas),
 			changes: make([]int, 0, sagas),
 		}
+		call.slot = s.slots[max(0, groups.All[0].Shard)]
 		if script == &lua.Complete {
 			call.args = append(call.args, millis(s.cfg.Retention))
 		}
@@ -112,7 +128,7 @@ func (s *Store) appendCalls(calls []*scriptCall, changes []store.Change, groups 
 
 // appendGroup appends the due index of a group and the operation.
 func (s *Store) appendGroup(call *scriptCall, g store.Group) {
-	if g.Shard != noIndex {
+	if call.script != &lua.Update {
 		call.keys = append(call.keys, s.indexKey(g.Shard))
 	}
 	call.args = append(call.args, strconv.Itoa(g.Len))
@@ -136,7 +152,11 @@ func (s *Store) appendGroup(call *scriptCall, g store.Group) {
 
 // setErrors sets the errors of a call's changes from its reply.
 func (s *Store) setErrors(ctx context.Context, call *scriptCall, errs []error) {
-	refused, err := call.cmd.Int64Slice()
+	err := call.err
+	var refused []int64
+	if err == nil {
+		refused, err = call.cmd.Int64Slice()
+	}
 	if err != nil {
 		err = s.wrapError(ctx, call.script.Name, err)
 		for _, i := range call.changes {

@@ -27,40 +27,92 @@ func (s *Store) ClaimDue(ctx context.Context, owner string, lease time.Duration,
 	defer s.calls.RUnlock()
 	candidates, err := s.findDue(ctx, limit)
 	if err != nil {
-		return nil, s.wrapError(ctx, "claim", err)
+		err = s.wrapError(ctx, "claim", err)
 	}
-	return s.claim(ctx, owner, lease, candidates)
+	records, claimErr := s.claim(ctx, owner, lease, candidates)
+	return records, errors.Join(err, claimErr)
 }
 
-// findDue returns up to limit due sagas of all shards that fit into a page, longest
-// overdue first. It reads their lengths: a script that returns hundreds of large bodies
-// blocks the server for seconds.
+// patience is how long findDue waits for a server of a cluster after another has
+// answered. A lost server holds up the sagas of the others only so long.
+const patience = 100 * time.Millisecond
+
+// findDue returns up to limit due sagas that fit into a page, longest overdue first, also
+// if some servers did not answer.
+//
+// It reads their lengths: a script that returns hundreds of large bodies blocks the server
+// for seconds.
 func (s *Store) findDue(ctx context.Context, limit int) ([]string, error) {
-	now, err := s.now(ctx)
+	type answer struct {
+		from   *node
+		shards []int
+		due    [][]redis.Z
+		err    error
+	}
+	servers := s.shardsByServer()
+	answers := make(chan answer, len(servers))
+	for server, shards := range servers {
+		s.nodes.background.Go(func() {
+			due, err := s.dueIn(ctx, shards, limit)
+			answers <- answer{server, shards, due, err}
+		})
+	}
+	byShard := make([][]redis.Z, s.cfg.Shards)
+	var errs []error
+	var late <-chan time.Time
+	for len(servers) > 0 {
+		select {
+		case a := <-answers:
+			delete(servers, a.from)
+			for i, due := range a.due {
+				byShard[a.shards[i]] = due
+			}
+			if a.err != nil {
+				errs = append(errs, a.err)
+			} else if late == nil {
+				late = time.After(patience)
+			}
+		case <-late:
+			for server := range servers {
+				errs = append(errs, fmt.Errorf("%v: no answer yet, so nothing of it was claimed", server))
+			}
+			clear(servers)
+		}
+	}
+	due := slices.Concat(byShard...)
+	slices.SortFunc(due, func(a, b redis.Z) int { return cmp.Compare(a.Score, b.Score) })
+	due = due[:min(len(due), limit)]
+	keys := make([]string, len(due))
+	for i := range keys {
+		keys[i] = due[i].Member.(string)
+	}
+	n, _, err := s.fitPage(ctx, keys, 0)
+	return keys[:n], errors.Join(append(errs, err)...)
+}
+
+// dueIn returns up to limit due sagas of each of these shards, longest overdue first. A
+// saga is due by the clock of its server.
+func (s *Store) dueIn(ctx context.Context, shards []int, limit int) ([][]redis.Z, error) {
+	now, err := s.now(ctx, shards[0])
 	if err != nil {
 		return nil, err
 	}
 	by := &redis.ZRangeBy{Min: "-inf", Max: strconv.FormatInt(now.UnixMilli(), 10), Count: int64(limit)}
-	shards := make([]*redis.ZSliceCmd, s.cfg.Shards)
-	err = s.pipelined(ctx, func(pipe redis.Pipeliner) {
-		for i := range shards {
-			shards[i] = pipe.ZRangeByScoreWithScores(ctx, s.indexKey(i), by)
+	found := make([]*redis.ZSliceCmd, len(shards))
+	requests := make([]*request, len(shards))
+	for i, shard := range shards {
+		requests[i] = &request{slot: s.slots[shard], queue: func(pipe redis.Pipeliner) {
+			found[i] = pipe.ZRangeByScoreWithScores(ctx, s.indexKey(shard), by)
+		}}
+	}
+	s.send(ctx, requests...)
+	due := make([][]redis.Z, len(shards))
+	for i, r := range requests {
+		if r.err == nil {
+			due[i] = found[i].Val()
 		}
-	})
-	if err != nil {
-		return nil, err
 	}
-	var all []redis.Z
-	for _, shard := range shards {
-		all = append(all, shard.Val()...)
-	}
-	slices.SortFunc(all, func(a, b redis.Z) int { return cmp.Compare(a.Score, b.Score) })
-	keys := make([]string, min(len(all), limit))
-	for i := range keys {
-		keys[i] = all[i].Member.(string)
-	}
-	n, _, err := s.fitPage(ctx, keys, 0)
-	return keys[:n], err
+	return due, firstError(requests)
 }
 
 // claim claims the sagas with these keys, with one call per shard. It returns the claimed
@@ -75,6 +127,7 @@ func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, ke
 		shard := s.shard(gid)
 		if byShard[shard] == nil {
 			byShard[shard] = &scriptCall{script: &lua.Claim, keys: []string{s.indexKey(shard)}, args: args}
+			byShard[shard].slot = s.slots[shard]
 			calls = append(calls, byShard[shard])
 		}
 		byShard[shard].keys = append(byShard[shard].keys, key)
@@ -98,6 +151,9 @@ func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, ke
 // claimed parses the reply of claim.lua: when the sagas are due again, then pairs of
 // position and value. The value is nil if the saga cannot be read.
 func claimed(call *scriptCall) ([]store.Record, error) {
+	if call.err != nil {
+		return nil, call.err
+	}
 	answer, err := call.cmd.Slice()
 	if err != nil {
 		return nil, err

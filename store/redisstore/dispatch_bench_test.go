@@ -26,7 +26,7 @@ import (
 func BenchmarkDispatch(b *testing.B) {
 	autopipeline := func(options *redis.AutoPipelineOptions) func(testing.TB, *Store) applyOne {
 		return func(t testing.TB, s *Store) applyOne {
-			pipe, err := s.client.AutoPipelineWithOptions(options)
+			pipe, err := s.nodes.seeds[0].AutoPipelineWithOptions(options)
 			require.NoError(t, err)
 			return s.singly(pipe)
 		}
@@ -43,7 +43,7 @@ func BenchmarkDispatch(b *testing.B) {
 			cfg.Flushers = 2
 			return committed(t, s, cfg)
 		}},
-		{"connection-per-call", func(_ testing.TB, s *Store) applyOne { return s.singly(s.client) }},
+		{"connection-per-call", func(_ testing.TB, s *Store) applyOne { return s.singly(s.nodes.seeds[0].Client) }},
 		{"autopipeline-ordered", autopipeline(&redis.AutoPipelineOptions{})},
 		{"autopipeline-unordered", autopipeline(&redis.AutoPipelineOptions{Unordered: true, MaxConcurrentBatches: 4})},
 		{"autopipeline-fullduplex", autopipeline(&redis.AutoPipelineOptions{FullDuplex: true})},
@@ -171,7 +171,7 @@ func oneSaga(ctx context.Context, apply applyOne, gid string) error {
 type cost struct{ cpu, bytes, calls, memory float64 }
 
 func serverCost(b *testing.B, s *Store) cost {
-	text, err := s.client.Info(b.Context(), "everything").Result()
+	text, err := s.nodes.seeds[0].Info(b.Context(), "everything").Result()
 	require.NoError(b, err)
 	info := infoFields(text)
 	number := func(name string) float64 {

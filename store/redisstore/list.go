@@ -2,9 +2,13 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"hash/fnv"
 	"strconv"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 
 	"sagabench/lua"
 	"sagabench/store"
@@ -32,7 +36,7 @@ func (s *Store) List(ctx context.Context, query store.Query) (store.Page, error)
 
 // page reads the page that begins at a position.
 func (s *Store) page(ctx context.Context, query store.Query, at position) (page store.Page, err error) {
-	if page.Now, err = s.now(ctx); err != nil {
+	if page.Now, err = s.now(ctx, 0); err != nil {
 		return store.Page{}, err
 	}
 	// Few keys at a time: keys that do not fit into the page go into the cursor.
@@ -64,7 +68,6 @@ const listStep = 100
 // the position after them, and the new size of the page.
 func (s *Store) next(ctx context.Context, at position, limit int, size int64) ([]string, position, int64, error) {
 	if len(at.pending) == 0 {
-		s.roundTrips.Add(1)
 		var err error
 		if at, err = s.scan(ctx, at, int64(min(limit, listStep))); err != nil {
 			return nil, at, size, err
@@ -79,42 +82,70 @@ func (s *Store) next(ctx context.Context, at position, limit int, size int64) ([
 
 // position is how far a list has come.
 type position struct {
-	shard   int      // whose due index is scanned, or keyspace
-	scan    uint64   // the server's cursor
+	servers string   // with a scan of all keys, the servers; empty: a scan of the due indexes
+	part    int      // the server or the shard that is scanned
+	scan    uint64   // its cursor
 	pending []string // keys that were read and not returned
 }
 
-// keyspace stands for a scan of all keys.
-const keyspace = -1
-
 // scan reads about limit keys, and returns them in the position after them.
-func (s *Store) scan(ctx context.Context, at position, limit int64) (position, error) {
-	if at.shard == keyspace {
-		keys, next, err := s.client.Scan(ctx, at.scan, s.cfg.Prefix+":{*}:*", limit).Result()
-		return position{keyspace, next, keys}, err
-	}
-	entries, next, err := s.client.ZScan(ctx, s.indexKey(at.shard), at.scan, "", limit).Result()
-	to := position{shard: at.shard, scan: next}
-	if next == 0 {
-		to.shard++
-	}
-	for i := 0; i < len(entries); i += 2 { // each is followed by its score
-		if entries[i] != lua.Ballast {
-			to.pending = append(to.pending, entries[i])
+func (s *Store) scan(ctx context.Context, at position, limit int64) (to position, err error) {
+	to = at
+	if at.servers != "" {
+		servers := s.nodes.all()
+		if at.servers != serversID(servers) {
+			return at, fmt.Errorf("%w: cursor: the cluster has changed since the first page: begin again", store.ErrInvalid)
 		}
+		s.roundTrips.Add(1)
+		to.pending, to.scan, err = servers[at.part].Scan(ctx, at.scan, s.cfg.Prefix+":{*}:*", limit).Result()
+	} else {
+		to.pending, to.scan, err = s.scanIndex(ctx, at.part, at.scan, limit)
+	}
+	if err == nil && to.scan == 0 {
+		to.part++
 	}
 	return to, err
 }
 
-// formatCursor returns a position as text: the shard if there is one, the server's
-// cursor, then the pending gids. It is empty at the end.
+func (s *Store) scanIndex(ctx context.Context, shard int, cursor uint64, limit int64) (keys []string, next uint64, err error) {
+	var scanned *redis.ScanCmd
+	r := &request{slot: s.slots[shard], queue: func(pipe redis.Pipeliner) {
+		scanned = pipe.ZScan(ctx, s.indexKey(shard), cursor, "", limit)
+	}}
+	if s.send(ctx, r); r.err != nil {
+		return nil, 0, r.err
+	}
+	entries, next := scanned.Val()
+	for i := 0; i < len(entries); i += 2 { // each is followed by its score
+		if entries[i] != lua.Ballast {
+			keys = append(keys, entries[i])
+		}
+	}
+	return keys, next, nil
+}
+
+// serversID identifies servers and their order: cursors are of no use to others.
+func serversID(servers []*node) string {
+	hash := fnv.New32a()
+	for _, server := range servers {
+		fmt.Fprintln(hash, server.address)
+	}
+	return strconv.FormatUint(uint64(hash.Sum32()), 36)
+}
+
+// formatCursor returns a position as text: the part and its cursor, the servers if there
+// are any, then the pending gids. It is empty at the end.
 func (s *Store) formatCursor(at position) string {
-	if len(at.pending) == 0 && at.scan == 0 && (at.shard == keyspace || at.shard == s.cfg.Shards) {
+	parts := s.cfg.Shards
+	if at.servers != "" {
+		parts = len(s.nodes.all())
+	}
+	if len(at.pending) == 0 && at.part >= parts {
 		return ""
 	}
-	words := []string{strconv.FormatUint(at.scan, 10)}
-	if at.shard != keyspace {
-		words[0] = strconv.Itoa(at.shard) + "-" + words[0]
+	words := []string{fmt.Sprintf("%d-%d", at.part, at.scan)}
+	if at.servers != "" {
+		words[0] += "-" + at.servers
 	}
 	for _, key := range at.pending {
 		words = append(words, sagaGID(key))
@@ -123,22 +154,27 @@ func (s *Store) formatCursor(at position) string {
 }
 
 func (s *Store) parseCursor(query store.Query) (at position, err error) {
-	unfinished := query.Status != 0 && !query.Status.Final()
-	if !unfinished {
-		at.shard = keyspace
+	parts := s.cfg.Shards
+	if query.Status == 0 || query.Status.Final() {
+		servers := s.nodes.all()
+		at.servers, parts = serversID(servers), len(servers)
 	}
 	if query.Cursor == "" {
 		return at, nil
 	}
 	words := strings.Split(query.Cursor, ".")
-	number := words[0]
-	if unfinished {
-		shard, scan, _ := strings.Cut(number, "-")
-		at.shard, err = strconv.Atoi(shard)
-		number = scan
+	numbers := strings.Split(words[0], "-")
+	if len(numbers) < 2 || len(numbers) > 3 || (len(numbers) == 3) != (at.servers != "") {
+		err = errors.New("malformed")
 	}
 	if err == nil {
-		at.scan, err = strconv.ParseUint(number, 10, 64)
+		at.part, err = strconv.Atoi(numbers[0])
+	}
+	if err == nil {
+		at.scan, err = strconv.ParseUint(numbers[1], 10, 64)
+	}
+	if err == nil && at.servers != "" {
+		at.servers = numbers[2]
 	}
 	for _, gid := range words[1:] {
 		if err == nil {
@@ -146,8 +182,8 @@ func (s *Store) parseCursor(query store.Query) (at position, err error) {
 		}
 		at.pending = append(at.pending, s.sagaKey(gid))
 	}
-	// After the last index there is nothing to scan.
-	if err != nil || unfinished && (at.shard < 0 || at.shard > s.cfg.Shards || at.shard == s.cfg.Shards && len(at.pending) == 0) {
+	// After the last part there is nothing to scan.
+	if err != nil || at.part < 0 || at.part > parts || at.part == parts && len(at.pending) == 0 {
 		return position{}, fmt.Errorf("%w: cursor: %.40q, want one of a previous page", store.ErrInvalid, query.Cursor)
 	}
 	return at, nil

@@ -19,12 +19,14 @@ const scanKeys = 1000
 func (s *Store) Drop(ctx context.Context) error {
 	return s.call(ctx, "drop", func() error {
 		err := s.walk(ctx, s.cfg.Prefix+":{*}*", func(keys []string) error {
-			return s.client.Unlink(ctx, keys...).Err()
+			return s.each(ctx, keys, func(pipe redis.Pipeliner, i int) { pipe.Unlink(ctx, keys[i]) })
 		})
 		if err != nil {
 			return err
 		}
-		return s.client.Unlink(ctx, s.layoutKey()).Err()
+		layout := &request{slot: slotOf(s.layoutKey()), queue: func(pipe redis.Pipeliner) { pipe.Unlink(ctx, s.layoutKey()) }}
+		s.send(ctx, layout)
+		return layout.err
 	})
 }
 
@@ -37,16 +39,22 @@ func (s *Store) Verify(ctx context.Context) (findings []string, err error) {
 			findings = append(findings, found...)
 			return err
 		})
-		for i := 0; i < s.cfg.Shards && err == nil; i++ {
-			var members []string
-			members, err = s.client.ZRange(ctx, s.indexKey(i), 0, -1).Result()
-			for _, key := range members {
+		if err != nil {
+			return err
+		}
+		indexes := make([]*redis.StringSliceCmd, s.cfg.Shards)
+		err = s.eachShard(ctx, s.allShards(), func(pipe redis.Pipeliner, i int) { indexes[i] = pipe.ZRange(ctx, s.indexKey(i), 0, -1) })
+		if err != nil {
+			return err
+		}
+		for _, index := range indexes {
+			for _, key := range index.Val() {
 				if !unfinished[key] && key != lua.Ballast {
 					findings = append(findings, key+": in the due index, and not an unfinished saga of its shard")
 				}
 			}
 		}
-		return err
+		return nil
 	})
 	return findings, err
 }
@@ -66,17 +74,17 @@ func (s *Store) verifySagas(ctx context.Context, keys []string, unfinished map[s
 			records = append(records, r.Record)
 		}
 	}
+	present := make([]string, len(records))
+	for i, r := range records {
+		present[i] = s.sagaKey(r.GID)
+	}
 	ttls := make([]*redis.DurationCmd, len(records))
-	err = s.pipelined(ctx, func(pipe redis.Pipeliner) {
-		for i, r := range records {
-			ttls[i] = pipe.PTTL(ctx, s.sagaKey(r.GID))
-		}
-	})
+	err = s.each(ctx, present, func(pipe redis.Pipeliner, i int) { ttls[i] = pipe.PTTL(ctx, present[i]) })
 	if err != nil {
 		return nil, err
 	}
 	for i, r := range records {
-		key := s.sagaKey(r.GID)
+		key := present[i]
 		expires, gone := ttls[i].Val() >= 0, ttls[i].Val() == -2
 		add := func(what string) { findings = append(findings, key+": "+what) }
 		switch {
@@ -99,18 +107,19 @@ func (s *Store) verifySagas(ctx context.Context, keys []string, unfinished map[s
 
 // walk calls visit with the keys that match pattern, a page at a time.
 func (s *Store) walk(ctx context.Context, pattern string, visit func(keys []string) error) error {
-	for cursor := uint64(0); ; {
-		keys, next, err := s.client.Scan(ctx, cursor, pattern, scanKeys).Result()
-		if err != nil {
-			return err
-		}
-		if len(keys) > 0 {
-			if err := visit(keys); err != nil {
+	for _, server := range s.nodes.all() {
+		for cursor, more := uint64(0), true; more; more = cursor != 0 {
+			keys, next, err := server.Scan(ctx, cursor, pattern, scanKeys).Result()
+			if err != nil {
 				return err
 			}
-		}
-		if cursor = next; cursor == 0 {
-			return nil
+			if len(keys) > 0 {
+				if err := visit(keys); err != nil {
+					return err
+				}
+			}
+			cursor = next
 		}
 	}
+	return nil
 }

@@ -15,7 +15,7 @@ import (
 )
 
 func planner() *Store {
-	return &Store{cfg: Config{Prefix: "p", Shards: 2, Retention: time.Minute}, indexes: []string{"p:{0}", "p:{1}"}}
+	return &Store{cfg: Config{Prefix: "p", Shards: 2, Retention: time.Minute}, indexes: []string{"p:{0}", "p:{1}"}, slots: []int{0, 0}, nodes: &nodes{only: &node{}}}
 }
 
 // Whatever a batch is made of, its calls, read as the scripts do, say of every

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -46,12 +47,13 @@ type fetchedSaga struct {
 func (s *Store) fetch(ctx context.Context, keys []string) ([]fetchedSaga, error) {
 	values := make([]*redis.StringCmd, len(keys))
 	dues := make([]*redis.FloatCmd, len(keys))
-	_ = s.pipelined(ctx, func(pipe redis.Pipeliner) {
-		for i, key := range keys {
-			values[i] = pipe.Get(ctx, key)
-			dues[i] = pipe.ZScore(ctx, s.indexKey(s.shard(sagaGID(key))), key)
-		}
+	err := s.each(ctx, keys, func(pipe redis.Pipeliner, i int) {
+		values[i] = pipe.Get(ctx, keys[i])
+		dues[i] = pipe.ZScore(ctx, s.indexKey(s.shard(sagaGID(keys[i]))), keys[i])
 	})
+	if err != nil {
+		return nil, err
+	}
 	all := make([]fetchedSaga, len(keys))
 	for i, key := range keys {
 		value, err := values[i].Result()
@@ -61,18 +63,13 @@ func (s *Store) fetch(ctx context.Context, keys []string) ([]fetchedSaga, error)
 		case isWrongType(err):
 			all[i].err = fmt.Errorf("saga %s: %w: %w", sagaGID(key), store.ErrUnreadable, err)
 			continue
-		case err != nil:
-			return nil, err
 		}
 		r := &all[i]
 		if r.Record, r.err = decode(sagaGID(key), value); r.err != nil {
 			continue
 		}
-		switch due, err := dues[i].Result(); {
-		case err == nil:
+		if due, err := dues[i].Result(); err == nil { // else it is not in the index
 			r.Due = time.UnixMilli(int64(due))
-		case !errors.Is(err, redis.Nil):
-			return nil, err
 		}
 	}
 	return all, nil
@@ -88,17 +85,12 @@ func (s *Store) fitPage(ctx context.Context, keys []string, size int64) (n int, 
 		return 0, size, nil
 	}
 	lengths := make([]*redis.IntCmd, len(keys))
-	_ = s.pipelined(ctx, func(pipe redis.Pipeliner) {
-		for i, key := range keys {
-			lengths[i] = pipe.StrLen(ctx, key)
-		}
-	})
+	err = s.each(ctx, keys, func(pipe redis.Pipeliner, i int) { lengths[i] = pipe.StrLen(ctx, keys[i]) })
+	if err != nil {
+		return 0, size, err
+	}
 	for n < len(keys) && size < store.MaxPageBytes {
-		length, err := lengths[n].Result()
-		if err != nil && !isWrongType(err) {
-			return n, size, err
-		}
-		size += length
+		size += lengths[n].Val()
 		n++
 	}
 	return n, size, nil
@@ -120,47 +112,66 @@ func (s *Store) Stats(ctx context.Context) (stats store.Stats, err error) {
 }
 
 func (s *Store) stats(ctx context.Context) (stats store.Stats, err error) {
-	now, err := s.now(ctx)
+	now, err := s.times(ctx)
 	if err != nil {
 		return stats, err
 	}
 	sizes := make([]*redis.IntCmd, s.cfg.Shards)
 	dues := make([]*redis.IntCmd, s.cfg.Shards)
 	firsts := make([]*redis.StringSliceCmd, s.cfg.Shards)
-	err = s.pipelined(ctx, func(pipe redis.Pipeliner) {
-		for i := range s.cfg.Shards {
-			index := s.indexKey(i)
-			sizes[i] = pipe.ZCount(ctx, index, "-inf", maxDueTime)
-			dues[i] = pipe.ZCount(ctx, index, "-inf", strconv.FormatInt(now.UnixMilli(), 10))
-			firsts[i] = pipe.ZRangeByScore(ctx, index, &redis.ZRangeBy{Min: "-inf", Max: maxDueTime, Count: oldestSample})
-		}
+	err = s.eachShard(ctx, s.allShards(), func(pipe redis.Pipeliner, i int) {
+		index := s.indexKey(i)
+		sizes[i] = pipe.ZCount(ctx, index, "-inf", maxDueTime)
+		dues[i] = pipe.ZCount(ctx, index, "-inf", strconv.FormatInt(now[i].UnixMilli(), 10))
+		firsts[i] = pipe.ZRangeByScore(ctx, index, &redis.ZRangeBy{Min: "-inf", Max: maxDueTime, Count: oldestSample})
 	})
 	if err != nil {
 		return store.Stats{}, err
 	}
-	var sample []*redis.StringCmd
-	err = s.pipelined(ctx, func(pipe redis.Pipeliner) {
-		for i := range s.cfg.Shards {
-			stats.Unfinished += sizes[i].Val()
-			stats.Due += dues[i].Val()
-			for _, key := range firsts[i].Val() {
-				sample = append(sample, pipe.GetRange(ctx, key, 0, lua.AtUpdated-1))
-			}
-		}
+	var sample []string
+	var shards []int // of the sample
+	for i := range s.cfg.Shards {
+		stats.Unfinished += sizes[i].Val()
+		stats.Due += dues[i].Val()
+		sample = append(sample, firsts[i].Val()...)
+		shards = append(shards, slices.Repeat([]int{i}, len(firsts[i].Val()))...)
+	}
+	creations := make([]*redis.StringCmd, len(sample))
+	err = s.each(ctx, sample, func(pipe redis.Pipeliner, i int) {
+		creations[i] = pipe.GetRange(ctx, sample[i], 0, lua.AtUpdated-1)
 	})
-	if err != nil && !isWrongType(err) {
+	if err != nil {
 		return store.Stats{}, err
 	}
-	for _, cmd := range sample {
+	for i, cmd := range creations {
 		if created, err := strconv.ParseInt(cmd.Val(), 10, 64); err == nil { // else it ended meanwhile
-			stats.OldestAge = max(stats.OldestAge, now.Sub(time.UnixMilli(created)))
+			stats.OldestAge = max(stats.OldestAge, now[shards[i]].Sub(time.UnixMilli(created)))
 		}
 	}
 	return stats, nil
 }
 
-// now returns the server's time.
-func (s *Store) now(ctx context.Context) (time.Time, error) {
-	s.roundTrips.Add(1)
-	return s.client.Time(ctx).Result()
+// now returns the time of a shard's server.
+func (s *Store) now(ctx context.Context, shard int) (time.Time, error) {
+	var now *redis.TimeCmd
+	r := &request{slot: s.slots[shard], queue: func(pipe redis.Pipeliner) { now = pipe.Time(ctx) }}
+	if s.send(ctx, r); r.err != nil {
+		return time.Time{}, r.err
+	}
+	return now.Val(), nil
+}
+
+// times returns the time of each shard's server.
+func (s *Store) times(ctx context.Context) ([]time.Time, error) {
+	times := make([]time.Time, s.cfg.Shards)
+	for _, shards := range s.shardsByServer() {
+		now, err := s.now(ctx, shards[0])
+		if err != nil {
+			return nil, err
+		}
+		for _, shard := range shards {
+			times[shard] = now
+		}
+	}
+	return times, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -11,27 +12,53 @@ import (
 	"sagabench/store"
 )
 
-// loadScripts loads the scripts and adds the ballast to the due indexes. It records
-// the layout too: a server without the scripts may have lost everything, and the next
-// client could otherwise choose another number of shards.
-func (s *Store) loadScripts(ctx context.Context) error {
-	wanted := fmt.Sprintf(layout, s.cfg.Shards)
-	var recorded *redis.StringCmd
-	err := s.pipelined(ctx, func(pipe redis.Pipeliner) {
+// initServer loads the scripts into a server that has none. It may have just started, so
+// initServer checks its settings. It may have lost everything, so initServer adds the
+// ballast to the due indexes and records the layout: the next client could otherwise
+// choose another number of shards.
+func (s *Store) initServer(ctx context.Context, server *node) error {
+	if err := s.loadScripts(ctx, server); err != nil {
+		return err
+	}
+	if s.nodes.owner(slotOf(s.layoutKey())) == server {
+		wanted := formatLayout(s.cfg.Shards)
+		recorded, err := s.readLayout(ctx, wanted, true)
+		if err != nil {
+			return fmt.Errorf("recording the layout: %w", err)
+		}
+		if recorded != wanted {
+			return fmt.Errorf("%w: prefix %q is laid out as %q now, not %q", store.ErrUnsafe, s.cfg.Prefix, recorded, wanted)
+		}
+	}
+	return s.addBallast(ctx, s.shardsByServer()[server])
+}
+
+// addBallast adds the ballast to the due indexes of shards.
+func (s *Store) addBallast(ctx context.Context, shards []int) error {
+	err := s.eachShard(ctx, shards, func(pipe redis.Pipeliner, shard int) {
+		pipe.ZAdd(ctx, s.indexKey(shard), redis.Z{Score: math.Inf(1), Member: lua.Ballast})
+	})
+	if err != nil {
+		return fmt.Errorf("adding the ballast to the due indexes: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) loadScripts(ctx context.Context, server *node) error {
+	var memory *redis.StringCmd
+	s.roundTrips.Add(1)
+	_, err := server.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		memory = pipe.Info(ctx, "memory")
 		for _, script := range lua.All() {
 			pipe.ScriptLoad(ctx, script.Source)
 		}
-		pipe.SetNX(ctx, s.layoutKey(), wanted, 0)
-		recorded = pipe.Get(ctx, s.layoutKey())
-		for _, index := range s.indexes {
-			pipe.ZAdd(ctx, index, redis.Z{Score: math.Inf(1), Member: lua.Ballast})
-		}
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("loading the scripts: %w", err)
 	}
-	if recorded.Val() != wanted {
-		return fmt.Errorf("%w: prefix %q is laid out as %q now, not %q", store.ErrUnsafe, s.cfg.Prefix, recorded.Val(), wanted)
+	if policy := infoFields(memory.Val())["maxmemory_policy"]; policy != "noeviction" {
+		return fmt.Errorf("%w: maxmemory-policy is %s, which may drop unfinished sagas: set it to noeviction", store.ErrUnsafe, policy)
 	}
 	return nil
 }
@@ -43,9 +70,10 @@ type scriptCall struct {
 	args    []string
 	changes []int // by their number in the batch, in the order in which the script counts sagas
 	cmd     *redis.Cmd
+	request
 }
 
-func (c *scriptCall) queue(ctx context.Context, pipe redis.Pipeliner) {
+func (c *scriptCall) evalsha(ctx context.Context, pipe redis.Pipeliner) {
 	words := make([]any, 0, 3+len(c.keys)+len(c.args))
 	words = append(words, "evalsha", c.script.SHA1, len(c.keys))
 	// The client accepts pointers to strings, which saves an allocation for each.
@@ -58,37 +86,30 @@ func (c *scriptCall) queue(ctx context.Context, pipe redis.Pipeliner) {
 	c.cmd = pipe.Do(ctx, words...)
 }
 
-// run sends the calls in one round trip. If the server lacks a script, run loads the
-// scripts and repeats only the calls that the server did not run. The outcome of each
-// call is in its cmd.
+// run sends the calls. If a server lacks a script, run prepares it and repeats only the
+// calls that it did not run. Each call holds its error.
 func (s *Store) run(ctx context.Context, calls []*scriptCall) {
 	if len(calls) == 0 {
 		return
 	}
-	s.send(ctx, calls)
-	var unknown []*scriptCall
-	for _, call := range calls {
-		if err := call.cmd.Err(); err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-			unknown = append(unknown, call)
-		}
+	requests := make([]*request, len(calls))
+	for i, call := range calls {
+		call.queue = func(pipe redis.Pipeliner) { call.evalsha(ctx, pipe) }
+		requests[i] = &call.request
 	}
+	s.send(ctx, requests...)
+	unknown := slices.DeleteFunc(requests, func(r *request) bool { return !redis.HasErrorPrefix(r.err, "NOSCRIPT") })
 	if len(unknown) == 0 {
 		return
 	}
-	if err := s.loadScripts(ctx); err != nil {
-		for _, call := range unknown {
-			call.cmd.SetErr(err)
+	prepared := make(map[*node]error)
+	for _, r := range unknown {
+		err, done := prepared[r.node]
+		if !done {
+			err = s.initServer(ctx, r.node)
+			prepared[r.node] = err
 		}
-		return
+		r.err = err
 	}
-	s.send(ctx, unknown)
-}
-
-func (s *Store) send(ctx context.Context, calls []*scriptCall) {
-	// Each command holds its error, also that of a lost connection.
-	_ = s.pipelined(ctx, func(pipe redis.Pipeliner) {
-		for _, call := range calls {
-			call.queue(ctx, pipe)
-		}
-	})
+	s.send(ctx, slices.DeleteFunc(unknown, func(r *request) bool { return r.err != nil })...)
 }

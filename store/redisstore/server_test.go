@@ -47,7 +47,7 @@ func TestOpen_RefusesWhatItCannotUse(t *testing.T) {
 			}
 		})
 	}
-	keys, err := open(t, base).client.Keys(t.Context(), "*").Result()
+	keys, err := open(t, base).nodes.seeds[0].Keys(t.Context(), "*").Result()
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{base.Prefix + ":layout", base.Prefix + ":{0}"}, keys, "of the store just opened")
 }
@@ -77,7 +77,7 @@ func TestOpen_RefusesAnotherNumberOfShards(t *testing.T) {
 	s := open(t, cfg)
 	require.Equal(t, 3, s.cfg.Shards, "as they are")
 	for _, layout := range []string{"2 shards=1", "1 shards=0", "1 shards=9999", ""} {
-		require.NoError(t, s.client.Set(t.Context(), s.layoutKey(), layout, 0).Err())
+		require.NoError(t, s.nodes.seeds[0].Set(t.Context(), s.layoutKey(), layout, 0).Err())
 		_, err := Open(t.Context(), cfg)
 		require.ErrorIs(t, err, store.ErrUnsafe, layout)
 	}
@@ -92,7 +92,7 @@ func TestDueIndex_IsASkipList(t *testing.T) {
 	index := s.indexKey(0)
 	check := func() {
 		t.Helper()
-		encoding, err := s.client.ObjectEncoding(t.Context(), index).Result()
+		encoding, err := s.nodes.seeds[0].ObjectEncoding(t.Context(), index).Result()
 		require.NoError(t, err)
 		require.Equal(t, "skiplist", encoding)
 		stats, err := s.Stats(t.Context())
@@ -110,8 +110,8 @@ func TestDueIndex_IsASkipList(t *testing.T) {
 	requireApplied(t, s, []store.Change{finish(1)})
 	check()
 	// An empty server takes over.
-	require.NoError(t, s.client.FlushAll(t.Context()).Err())
-	require.NoError(t, s.client.ScriptFlush(t.Context()).Err())
+	require.NoError(t, s.nodes.seeds[0].FlushAll(t.Context()).Err())
+	require.NoError(t, s.nodes.seeds[0].ScriptFlush(t.Context()).Err())
 	requireApplied(t, s, []store.Change{create(2)})
 	requireApplied(t, s, []store.Change{finish(2)})
 	check()
@@ -125,12 +125,12 @@ func TestApply_LoadsForgottenScriptsAgain(t *testing.T) {
 		// The batch needs three scripts, so the pipeline meets NOSCRIPT thrice.
 		prepared := []store.Change{create(2 * i), create(2*i + 1)}
 		requireApplied(t, s, prepared)
-		require.NoError(t, s.client.ScriptFlush(t.Context()).Err())
+		require.NoError(t, s.nodes.seeds[0].ScriptFlush(t.Context()).Err())
 		requireApplied(t, s, []store.Change{create(100 + i), finish(2 * i), mark(2*i + 1)})
 	}
 	_, err := s.ClaimDue(t.Context(), "other", time.Minute, 10)
 	require.NoError(t, err)
-	require.NoError(t, s.client.ScriptFlush(t.Context()).Err())
+	require.NoError(t, s.nodes.seeds[0].ScriptFlush(t.Context()).Err())
 	_, err = s.ClaimDue(t.Context(), "other", time.Minute, 10)
 	require.NoError(t, err)
 }
@@ -182,7 +182,7 @@ func TestApply_OutOfMemoryWritesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, findings)
 	// What was there before can be read, and goes on when there is memory again.
-	require.NoError(t, s.client.ConfigSet(t.Context(), "maxmemory", "0").Err())
+	require.NoError(t, s.nodes.seeds[0].ConfigSet(t.Context(), "maxmemory", "0").Err())
 	requireApplied(t, s, []store.Change{finish(0)})
 }
 
@@ -232,12 +232,12 @@ func TestWipe_LeavesOtherKeysAlone(t *testing.T) {
 	defer other.Close()
 	requireApplied(t, s, []store.Change{create(1), create(2)})
 	requireApplied(t, other, []store.Change{create(1)})
-	require.NoError(t, s.client.Set(t.Context(), s.cfg.Prefix+":of-somebody-else", "x", 0).Err())
+	require.NoError(t, s.nodes.seeds[0].Set(t.Context(), s.cfg.Prefix+":of-somebody-else", "x", 0).Err())
 
 	require.NoError(t, s.Drop(t.Context()))
 	_, err := other.Get(t.Context(), gid(1))
 	require.NoError(t, err)
-	require.Equal(t, []string{s.cfg.Prefix + ":of-somebody-else"}, s.client.Keys(t.Context(), s.cfg.Prefix+":*").Val())
+	require.Equal(t, []string{s.cfg.Prefix + ":of-somebody-else"}, s.nodes.seeds[0].Keys(t.Context(), s.cfg.Prefix+":*").Val())
 }
 
 func TestVerify_FindsWhatIsWrong(t *testing.T) {
@@ -245,16 +245,16 @@ func TestVerify_FindsWhatIsWrong(t *testing.T) {
 	ctx := t.Context()
 	for name, harm := range map[string]func(*Store) error{
 		"unfinished, and not in the due index": func(s *Store) error {
-			return s.client.ZRem(ctx, s.indexKey(s.shard(gid(1))), s.sagaKey(gid(1))).Err()
+			return s.nodes.seeds[0].ZRem(ctx, s.indexKey(s.shard(gid(1))), s.sagaKey(gid(1))).Err()
 		},
 		"unfinished, and expires": func(s *Store) error {
-			return s.client.Expire(ctx, s.sagaKey(gid(1)), time.Hour).Err()
+			return s.nodes.seeds[0].Expire(ctx, s.sagaKey(gid(1)), time.Hour).Err()
 		},
 		"ended, and would be kept for ever": func(s *Store) error {
-			return s.client.Persist(ctx, s.sagaKey(gid(2))).Err()
+			return s.nodes.seeds[0].Persist(ctx, s.sagaKey(gid(2))).Err()
 		},
 		"in the due index, and not": func(s *Store) error {
-			return s.client.Del(ctx, s.sagaKey(gid(1))).Err()
+			return s.nodes.seeds[0].Del(ctx, s.sagaKey(gid(1))).Err()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -281,7 +281,7 @@ func TestClaimDue_CleansTheIndexOfWhatIsGone(t *testing.T) {
 	c := create(1).(*store.Create)
 	c.Due = 0
 	requireApplied(t, s, []store.Change{c})
-	require.NoError(t, s.client.Del(t.Context(), s.sagaKey(gid(1))).Err())
+	require.NoError(t, s.nodes.seeds[0].Del(t.Context(), s.sagaKey(gid(1))).Err())
 	claimed, err := s.ClaimDue(t.Context(), "me", time.Minute, 10)
 	require.NoError(t, err)
 	require.Empty(t, claimed)

@@ -3,6 +3,8 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,10 +24,36 @@ func (s *Store) Retention() time.Duration { return s.cfg.Retention }
 // returns the lower class.
 func (s *Store) Settings(ctx context.Context) (settings store.Settings, err error) {
 	err = s.call(ctx, "settings", func() error {
-		settings, err = ServerSettings(ctx, s.client)
+		settings, err = s.settings(ctx)
 		return err
 	})
 	return settings, err
+}
+
+// settings reads those of all servers. The class is the lowest of them; a value that not
+// all share lists them.
+func (s *Store) settings(ctx context.Context) (settings store.Settings, err error) {
+	for i, server := range s.nodes.all() {
+		one, err := ServerSettings(ctx, server.Client)
+		if err != nil {
+			return store.Settings{}, err
+		}
+		if i == 0 {
+			settings = one
+			continue
+		}
+		settings.Durability = min(settings.Durability, one.Durability)
+		for name, value := range one.Values {
+			if !slices.Contains(strings.Split(settings.Values[name], ", "), value) {
+				settings.Values[name] += ", " + value
+			}
+		}
+	}
+	if s.nodes.only == nil {
+		settings.Values["masters"] = strconv.Itoa(len(s.nodes.all()))
+		settings.Values["shards"] = strconv.Itoa(s.cfg.Shards)
+	}
+	return settings, nil
 }
 
 // ServerSettings is Store.Settings of a server that holds no sagas.

@@ -1,20 +1,18 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"sagabench/internal/tlsfiles"
 	"sagabench/store"
 )
 
@@ -48,10 +46,11 @@ func DefaultConfig() Config {
 
 // Store implements store.Store.
 type Store struct {
-	client     *redis.Client
+	nodes      *nodes
 	cfg        Config
 	address    string   // for messages: without the password
 	indexes    []string // the keys of the due indexes, by shard
+	slots      []int    // their slots
 	roundTrips atomic.Int64
 
 	calls  sync.RWMutex // held for reading by every call, for writing by Close
@@ -71,15 +70,6 @@ var validPrefix = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
 // Open connects and loads the scripts. It returns store.ErrUnsafe if the server may
 // evict keys, or if the prefix has another number of shards.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
-	url, files := tlsfiles.CutURL(cfg.URL)
-	options, err := redis.ParseURL(url)
-	if err != nil {
-		// The parser's error may quote the URL, and the URL the password.
-		return nil, fmt.Errorf("redis: %w: url: want redis://[user:password@]host:port[/db]", store.ErrInvalid)
-	}
-	if err := files.SetRedis(options.TLSConfig); err != nil {
-		return nil, fmt.Errorf("redis: %w: url: %w", store.ErrInvalid, err)
-	}
 	switch {
 	case !validPrefix.MatchString(cfg.Prefix):
 		return nil, fmt.Errorf("redis: %w: prefix: %q, want 1 to 32 of A-Z a-z 0-9 _ -", store.ErrInvalid, cfg.Prefix)
@@ -92,62 +82,66 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	case cfg.Conns < 1:
 		return nil, fmt.Errorf("redis: %w: conns: %d, at least 1", store.ErrInvalid, cfg.Conns)
 	}
-	options.DialTimeout = cfg.Timeout
-	options.ReadTimeout = cfg.Timeout
-	options.WriteTimeout = cfg.Timeout
-	options.PoolSize = cfg.Conns
-	options.ContextTimeoutEnabled = true
-	options.MaxRetries = -1 // see the package comment: the caller must look first
-	options.DialerRetries = 1
-	options.Protocol = 2 // RESP3 adds a handshake and push handling, and nothing that is used here
-	options.DisableIdentity = true
-	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-
-	s := &Store{client: redis.NewClient(options), cfg: cfg, address: options.Addr}
+	servers, err := connect(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{nodes: servers, cfg: cfg, address: servers.seeds[0].address}
 	if err := s.prepare(ctx); err != nil {
-		s.client.Close()
-		return nil, fmt.Errorf("redis at %s: %w", s.address, err)
+		return nil, errors.Join(fmt.Errorf("redis at %s: %w", s.address, err), s.nodes.close())
 	}
 	return s, nil
 }
 
 func (s *Store) prepare(ctx context.Context) error {
-	memory, err := s.client.Info(ctx, "memory").Result()
+	info, err := s.nodes.discover(ctx)
 	if err != nil {
 		return err
 	}
-	if policy := infoFields(memory)["maxmemory_policy"]; policy != "noeviction" {
-		return fmt.Errorf("%w: maxmemory-policy is %s, which may drop unfinished sagas: set it to noeviction", store.ErrUnsafe, policy)
+	if s.nodes.only != nil && info["role"] == "slave" {
+		return fmt.Errorf("%w: it is a replica of %s:%s, and does not take writes: give that one", store.ErrUnsafe, info["master_host"], info["master_port"])
 	}
-	if err := s.initLayout(ctx); err != nil {
-		return err
-	}
-	for shard := range s.cfg.Shards {
-		s.indexes = append(s.indexes, s.cfg.Prefix+":{"+strconv.Itoa(shard)+"}")
-	}
-	return s.loadScripts(ctx)
-}
-
-// layout is the format of the key that records how a prefix is laid out.
-const layout = "1 shards=%d"
-
-// initLayout records the number of shards of the prefix, or reads the recorded one.
-func (s *Store) initLayout(ctx context.Context) error {
-	wanted := fmt.Sprintf(layout, max(1, s.cfg.Shards))
-	if !s.cfg.MustExist {
-		if _, err := s.client.SetNX(ctx, s.layoutKey(), wanted, 0).Result(); err != nil {
-			return fmt.Errorf("writing %s: %w", s.layoutKey(), err)
+	all := s.nodes.all()
+	for _, server := range all {
+		if err := s.loadScripts(ctx, server); err != nil {
+			return err
 		}
 	}
-	recorded, err := s.client.Get(ctx, s.layoutKey()).Result()
+	if err := s.initLayout(ctx, defaultShards(len(all))); err != nil {
+		return err
+	}
+	for _, tag := range shardTags(s.cfg.Shards) {
+		index := s.cfg.Prefix + ":{" + tag + "}"
+		s.indexes = append(s.indexes, index)
+		s.slots = append(s.slots, slotOf(index))
+	}
+	return s.addBallast(ctx, s.allShards())
+}
+
+// layout is the format of the key that records how a prefix is laid out. Version 1 had
+// other hash tags, but for one shard.
+const layout = "%d shards=%d"
+
+func formatLayout(shards int) string {
+	version := 2
+	if shards == 1 {
+		version = 1
+	}
+	return fmt.Sprintf(layout, version, shards)
+}
+
+// initLayout records the number of shards of the prefix, or reads the recorded one.
+func (s *Store) initLayout(ctx context.Context, shards int) error {
+	wanted := formatLayout(cmp.Or(s.cfg.Shards, shards))
+	recorded, err := s.readLayout(ctx, wanted, !s.cfg.MustExist)
 	switch {
 	case errors.Is(err, redis.Nil):
 		return fmt.Errorf("%w: prefix %q was never used", store.ErrAbsent, s.cfg.Prefix)
 	case err != nil:
 		return fmt.Errorf("reading %s: %w", s.layoutKey(), err)
 	}
-	var shards int
-	if _, err := fmt.Sscanf(recorded, layout, &shards); err != nil || shards < 1 || shards > MaxShards {
+	var version int
+	if _, err := fmt.Sscanf(recorded, layout, &version, &shards); err != nil || shards < 1 || shards > MaxShards || recorded != formatLayout(shards) {
 		return fmt.Errorf("%w: prefix %q holds sagas laid out as %q, not %q: use another prefix", store.ErrUnsafe, s.cfg.Prefix, recorded, wanted)
 	}
 	if s.cfg.Shards != 0 && s.cfg.Shards != shards {
@@ -158,6 +152,22 @@ func (s *Store) initLayout(ctx context.Context) error {
 	return nil
 }
 
+// readLayout reads the layout. If there is none and write is set, it writes the wanted one
+// first.
+func (s *Store) readLayout(ctx context.Context, wanted string, write bool) (string, error) {
+	var recorded *redis.StringCmd
+	r := &request{slot: slotOf(s.layoutKey()), queue: func(pipe redis.Pipeliner) {
+		if write {
+			pipe.SetNX(ctx, s.layoutKey(), wanted, 0)
+		}
+		recorded = pipe.Get(ctx, s.layoutKey())
+	}}
+	if s.send(ctx, r); r.err != nil {
+		return "", r.err
+	}
+	return recorded.Result()
+}
+
 // Close implements store.Store.
 func (s *Store) Close() error {
 	s.calls.Lock()
@@ -166,7 +176,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
-	return s.client.Close()
+	return s.nodes.close()
 }
 
 // Counters implements store.CounterSource. What the server does is not counted here.
@@ -176,7 +186,11 @@ func (s *Store) Counters() store.Counters {
 
 // Connections implements store.ConnectionPool.
 func (s *Store) Connections() (limit int, waited time.Duration) {
-	return s.cfg.Conns, time.Duration(s.client.PoolStats().WaitDurationNs)
+	for _, server := range s.nodes.all() {
+		limit += s.cfg.Conns
+		waited += time.Duration(server.PoolStats().WaitDurationNs)
+	}
+	return limit, waited
 }
 
 // call runs f as one call of the store. An error of f comes back with the server's
@@ -190,16 +204,6 @@ func (s *Store) call(ctx context.Context, doing string, f func() error) error {
 		return s.wrapError(ctx, doing, err)
 	}
 	return nil
-}
-
-// pipelined sends what f queues in one round trip. Each command holds its error;
-// pipelined returns the first of them.
-func (s *Store) pipelined(ctx context.Context, f func(pipe redis.Pipeliner)) error {
-	pipe := s.client.Pipeline()
-	f(pipe)
-	s.roundTrips.Add(1)
-	_, err := pipe.Exec(ctx)
-	return err
 }
 
 // begin starts a call. It ends with calls.RUnlock.

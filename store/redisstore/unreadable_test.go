@@ -39,15 +39,15 @@ func unreadableHoldsUpNoOther(t *testing.T, server *lab.Server) {
 		}
 	}
 	value := func(i int) string {
-		v, err := s.client.Get(t.Context(), s.sagaKey(fmt.Sprint("bad-", i))).Result()
+		v, err := s.nodes.seeds[0].Get(t.Context(), s.sagaKey(fmt.Sprint("bad-", i))).Result()
 		require.NoError(t, err)
 		return v
 	}
 	set := func(i int, v string) {
-		require.NoError(t, s.client.Set(t.Context(), s.sagaKey(fmt.Sprint("bad-", i)), v, 0).Err())
+		require.NoError(t, s.nodes.seeds[0].Set(t.Context(), s.sagaKey(fmt.Sprint("bad-", i)), v, 0).Err())
 	}
-	require.NoError(t, s.client.Del(t.Context(), s.sagaKey("bad-0")).Err())
-	require.NoError(t, s.client.LPush(t.Context(), s.sagaKey("bad-0"), "a list").Err())
+	require.NoError(t, s.nodes.seeds[0].Del(t.Context(), s.sagaKey("bad-0")).Err())
+	require.NoError(t, s.nodes.seeds[0].LPush(t.Context(), s.sagaKey("bad-0"), "a list").Err())
 	set(1, "short")
 	set(2, value(2)[:34]+"no epoch"+value(2)[42:])
 	set(3, "not-a-time---"+value(3)[13:])
