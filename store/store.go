@@ -133,6 +133,13 @@ type Stats struct {
 	OldestAge time.Duration
 }
 
+// Partitioned is implemented by stores whose sagas are spread over several servers. A
+// batch with changes of one partition only waits for no other server.
+type Partitioned interface {
+	Partitions() int            // at least 1
+	PartitionOf(gid string) int // 0 to Partitions()-1, always the same
+}
+
 // Dropper is implemented by stores that can delete their sagas together with the
 // tables and the schema that hold them. They delete nothing that they did not write. A
 // dropped store can only be closed.

@@ -45,7 +45,7 @@ var ErrNotSent = errors.New("the change was not sent")
 type Config struct {
 	MaxBatch int           // changes per batch
 	MaxQueue int           // changes waiting, over all partitions; further callers wait
-	Flushers int           // partitions: batches being written at once
+	Flushers int           // batches being written at once, for each partition of the store
 	Timeout  time.Duration // of one batch; its outcome is unknown afterwards
 	// Observe, if set, is called after every batch, by several goroutines.
 	Observe func(changes int, took time.Duration)
@@ -64,6 +64,8 @@ func DefaultConfig() Config {
 // has a batch already.
 type Committer struct {
 	partitions []*partition
+	flushers   int
+	ofStore    func(gid string) int // the store's partition
 	seed       maphash.Seed
 	done       sync.WaitGroup
 }
@@ -78,9 +80,14 @@ func New(to store.Applier, cfg Config) (*Committer, error) {
 			return nil, fmt.Errorf("group commit: %w: %s: %d, at least 1", store.ErrInvalid, f.name, f.value)
 		}
 	}
-	c := &Committer{seed: maphash.MakeSeed()}
-	for range cfg.Flushers {
-		p := newPartition(to, cfg, max(1, cfg.MaxQueue/cfg.Flushers))
+	c := &Committer{flushers: cfg.Flushers, ofStore: func(string) int { return 0 }, seed: maphash.MakeSeed()}
+	partitions := cfg.Flushers
+	if s, ok := to.(store.Partitioned); ok {
+		partitions *= s.Partitions()
+		c.ofStore = s.PartitionOf
+	}
+	for range partitions {
+		p := newPartition(to, cfg, max(1, cfg.MaxQueue/partitions))
 		c.partitions = append(c.partitions, p)
 		c.done.Go(p.run)
 	}
@@ -109,7 +116,8 @@ func (c *Committer) Apply(ctx context.Context, change store.Change) error {
 }
 
 func (c *Committer) partitionOf(gid string) *partition {
-	return c.partitions[maphash.String(c.seed, gid)%uint64(len(c.partitions))]
+	flusher := int(maphash.String(c.seed, gid) % uint64(c.flushers))
+	return c.partitions[c.ofStore(gid)*c.flushers+flusher]
 }
 
 // QueueLength returns the number of changes that wait for a batch.

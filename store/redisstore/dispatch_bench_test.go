@@ -97,6 +97,27 @@ func BenchmarkShards(b *testing.B) {
 	}
 }
 
+// BenchmarkCluster compares numbers of shards on a cluster of three masters with one
+// server, with as many callers per master. docs/adr/0011 rests on it.
+func BenchmarkCluster(b *testing.B) {
+	for _, callers := range []int{64, 192} {
+		b.Run(fmt.Sprintf("servers=1/callers=%d", callers), func(b *testing.B) {
+			s := open(b, testConfig(labtest.Start(b, lab.Redis, lab.Config{})))
+			defer s.Close()
+			measureSagas(b, s, callers, committed(b, s, groupcommit.DefaultConfig()))
+		})
+		for _, shards := range []int{3, 6, 12, 24, 48} {
+			b.Run(fmt.Sprintf("servers=3/shards=%d/callers=%d", shards, 3*callers), func(b *testing.B) {
+				cfg := testConfig(startCluster(b))
+				cfg.Shards = shards
+				s := open(b, cfg)
+				defer s.Close()
+				measureSagas(b, s, 3*callers, committed(b, s, groupcommit.DefaultConfig()))
+			})
+		}
+	}
+}
+
 // applyOne is one caller's change, applied in one of the ways.
 type applyOne func(context.Context, store.Change) error
 
@@ -146,6 +167,11 @@ func measureSagas(b *testing.B, s *Store, callers int, apply applyOne) {
 	n := float64(b.N)
 	b.ReportMetric(float64(cpu.Nanoseconds())/1e3/n, "client_us/saga")
 	b.ReportMetric((after.cpu-before.cpu)*1e6/n, "server_us/saga")
+	busiest := 0.0
+	for i := range after.busiest {
+		busiest = max(busiest, after.busiest[i]-before.busiest[i])
+	}
+	b.ReportMetric(busiest*1e6/n, "busiest_us/saga")
 	b.ReportMetric((after.bytes-before.bytes)/n, "bytes/saga")
 	b.ReportMetric((after.calls-before.calls)/n, "calls/saga")
 	b.ReportMetric((after.memory-before.memory)/n, "memory/saga")
@@ -167,11 +193,26 @@ func oneSaga(ctx context.Context, apply applyOne, gid string) error {
 	return nil
 }
 
-// cost is what the server says it has spent since it started.
-type cost struct{ cpu, bytes, calls, memory float64 }
+// cost is what the servers say they have spent since it started.
+type cost struct {
+	cpu, bytes, calls, memory float64
+	busiest                   []float64 // CPU of each
+}
 
-func serverCost(b *testing.B, s *Store) cost {
-	text, err := s.nodes.seeds[0].Info(b.Context(), "everything").Result()
+func serverCost(b *testing.B, s *Store) (sum cost) {
+	for _, server := range s.nodes.all() {
+		one := costOf(b, server)
+		sum.cpu += one.cpu
+		sum.busiest = append(sum.busiest, one.cpu)
+		sum.bytes += one.bytes
+		sum.calls += one.calls
+		sum.memory += one.memory
+	}
+	return sum
+}
+
+func costOf(b *testing.B, server *node) cost {
+	text, err := server.Info(b.Context(), "everything").Result()
 	require.NoError(b, err)
 	info := infoFields(text)
 	number := func(name string) float64 {

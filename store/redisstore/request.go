@@ -22,19 +22,17 @@ type request struct {
 	asking bool  // the node has the slot only for those who were sent there
 }
 
-const (
-	maxRedirects   = 8 // of one request, without a pause
-	firstTryAgain  = time.Millisecond
-	longestTryWait = 50 * time.Millisecond
-)
+// maxTries of one request. Pauses double from 1 ms, so they are 63 ms at most.
+const maxTries = 6
 
 // send sends the requests: those for one server in one round trip, those for several at
 // the same time. Each request holds its error.
 //
 // A server of a cluster refuses a request for a slot that it does not hold, and has done
 // nothing then; send asks the one that does. While a slot moves, its keys may be on two
-// servers, which both refuse a request for all of them; send repeats it until
-// Config.Timeout. It repeats nothing else: see the package comment.
+// servers, which both refuse a request for all of them; send repeats it a few times, and
+// not for longer, because the requests for other slots wait. It repeats nothing else: see
+// the package comment.
 func (s *Store) send(ctx context.Context, requests ...*request) {
 	if s.nodes.only != nil {
 		s.exchange(ctx, s.nodes.only, requests)
@@ -43,25 +41,20 @@ func (s *Store) send(ctx context.Context, requests ...*request) {
 	for _, r := range requests {
 		r.node, r.asking = s.nodes.owner(r.slot), false
 	}
-	deadline := time.Now().Add(s.cfg.Timeout)
-	pause := firstTryAgain
-	for redirects := 0; len(requests) > 0; redirects++ {
+	for try := range maxTries {
 		s.exchangeAll(ctx, requests)
 		var again []*request
-		wait := redirects >= maxRedirects
+		pause := false
 		for _, r := range requests {
 			retry, later := s.redirect(r)
 			if retry {
 				again = append(again, r)
 			}
-			wait = wait || later
+			pause = pause || later
 		}
 		requests = again
-		if wait && len(requests) > 0 {
-			if time.Until(deadline) < pause || !sleep(ctx, pause) {
-				return
-			}
-			pause = min(2*pause, longestTryWait)
+		if len(requests) == 0 || pause && !sleep(ctx, time.Millisecond<<try) {
+			return
 		}
 	}
 }
@@ -98,7 +91,6 @@ func (s *Store) exchangeAll(ctx context.Context, requests []*request) {
 	for _, r := range requests {
 		if r.node == nil {
 			r.err = fmt.Errorf("no server of the cluster holds slot %d", r.slot)
-			s.nodes.refreshSoon()
 			continue
 		}
 		i := slices.IndexFunc(groups, func(group []*request) bool { return group[0].node == r.node })

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -51,6 +52,7 @@ type Store struct {
 	address    string   // for messages: without the password
 	indexes    []string // the keys of the due indexes, by shard
 	slots      []int    // their slots
+	partitions []int    // the partitions of the shards
 	roundTrips atomic.Int64
 
 	calls  sync.RWMutex // held for reading by every call, for writing by Close
@@ -63,6 +65,7 @@ var (
 	_ store.Verifier       = (*Store)(nil)
 	_ store.CounterSource  = (*Store)(nil)
 	_ store.ConnectionPool = (*Store)(nil)
+	_ store.Partitioned    = (*Store)(nil)
 )
 
 var validPrefix = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
@@ -114,6 +117,7 @@ func (s *Store) prepare(ctx context.Context) error {
 		index := s.cfg.Prefix + ":{" + tag + "}"
 		s.indexes = append(s.indexes, index)
 		s.slots = append(s.slots, slotOf(index))
+		s.partitions = append(s.partitions, max(0, slices.Index(all, s.nodes.owner(slotOf(index)))))
 	}
 	return s.addBallast(ctx, s.allShards())
 }
@@ -192,6 +196,14 @@ func (s *Store) Connections() (limit int, waited time.Duration) {
 	}
 	return limit, waited
 }
+
+// Partitions implements store.Partitioned. A partition is the shards that one server held
+// when the store was opened. Shards that move to another server stay in their partition:
+// the changes of a saga must keep their order.
+func (s *Store) Partitions() int { return 1 + slices.Max(s.partitions) }
+
+// PartitionOf implements store.Partitioned.
+func (s *Store) PartitionOf(gid string) int { return s.partitions[s.shard(gid)] }
 
 // call runs f as one call of the store. An error of f comes back with the server's
 // address and what the call was doing.
