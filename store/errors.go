@@ -35,6 +35,10 @@ var (
 	// ErrAbsent: the store had to exist already, and does not. Nothing was created.
 	ErrAbsent = errors.New("there is no store of sagas here")
 
+	// ErrPartial: some of the store's servers did not answer. What was returned covers
+	// the others.
+	ErrPartial = errors.New("not all servers answered")
+
 	// ErrUnsafe: the server may delete unfinished sagas, or the data has a layout
 	// that these settings or this version do not match.
 	ErrUnsafe = errors.New("the store cannot be used safely")

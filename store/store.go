@@ -37,7 +37,7 @@ type Store interface {
 	// Retention returns how long the store keeps a finished saga; 0: not at all.
 	Retention() time.Duration
 
-	// Stats counts the unfinished sagas.
+	// Stats counts the unfinished sagas. Stats returned with ErrPartial are usable.
 	Stats(ctx context.Context) (Stats, error)
 
 	// Settings reads the engine's settings that decide speed and safety.

@@ -118,6 +118,7 @@ func (c *Config) Keys() map[string]any {
 		"redis.shards":  &c.Redis.Shards,
 		"redis.timeout": &c.Redis.Timeout,
 		"redis.conns":   &c.Redis.Conns,
+		"redis.replicas": &c.Redis.Replicas,
 
 		"mysql.url":    &c.MySQLURL,
 		"postgres.url": &c.PostgresURL,

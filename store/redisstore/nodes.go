@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,11 +83,10 @@ func (n *nodes) all() (all []*node) {
 // discover finds out whether the server of the URL is one of a cluster, and who holds its
 // slots. It returns what INFO says.
 func (n *nodes) discover(ctx context.Context) (info map[string]string, err error) {
-	var errs []error
 	for _, seed := range n.seeds {
-		var text string
-		if text, err = seed.Info(ctx).Result(); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", seed.address, err))
+		text, one := seed.Info(ctx).Result()
+		if one != nil {
+			err = cmp.Or(err, one)
 			continue
 		}
 		info = infoFields(text)
@@ -97,10 +97,7 @@ func (n *nodes) discover(ctx context.Context) (info map[string]string, err error
 		n.known = make(map[string]*node)
 		return info, n.refresh(ctx)
 	}
-	if len(errs) == 1 { // as the caller names the address
-		return nil, err
-	}
-	return nil, errors.Join(errs...)
+	return nil, err // of the first: the caller names its address
 }
 
 // refresh asks all known servers of a cluster who holds the slots, and believes the first
@@ -129,19 +126,20 @@ func (n *nodes) refresh(ctx context.Context) error {
 			answers <- answer{server, ranges, err}
 		})
 	}
-	var errs []error
+	var err error
 	for range ask {
 		a := <-answers
-		if a.err == nil && len(a.ranges) > 0 {
+		switch {
+		case a.err != nil:
+			err = fmt.Errorf("asking %v who holds the slots: %w", a.from, a.err)
+		case len(a.ranges) == 0:
+			err = fmt.Errorf("%v is one of a cluster, and knows nobody who holds slots: is the cluster complete?", a.from)
+		default:
 			n.set(a.from, a.ranges)
 			return nil
 		}
-		if a.err == nil {
-			a.err = errors.New("it knows of no slots: is its cluster complete?")
-		}
-		errs = append(errs, fmt.Errorf("who holds the slots: %s: %w", a.from.address, a.err))
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // set replaces the owners of the slots, and disconnects from servers that have left.

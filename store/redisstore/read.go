@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -102,7 +101,8 @@ const maxDueTime = "(+inf"
 // oldestSample is the number of sagas per shard, those due first, that Stats reads.
 const oldestSample = 1000
 
-// Stats implements store.Store.
+// Stats implements store.Store. If some servers of a cluster do not answer, it counts the
+// others and returns store.ErrPartial.
 func (s *Store) Stats(ctx context.Context) (stats store.Stats, err error) {
 	err = s.call(ctx, "stats", func() error {
 		stats, err = s.stats(ctx)
@@ -111,41 +111,71 @@ func (s *Store) Stats(ctx context.Context) (stats store.Stats, err error) {
 	return stats, err
 }
 
-func (s *Store) stats(ctx context.Context) (stats store.Stats, err error) {
-	now, err := s.times(ctx)
+func (s *Store) stats(ctx context.Context) (sum store.Stats, err error) {
+	type answer struct {
+		stats store.Stats
+		err   error
+	}
+	servers := s.shardsByServer()
+	answers := make(chan answer, len(servers))
+	for _, shards := range servers {
+		go func() {
+			stats, err := s.statsOf(ctx, shards)
+			answers <- answer{stats, err}
+		}()
+	}
+	answered := false
+	for range servers {
+		a := <-answers
+		if a.err != nil {
+			err = a.err
+			continue
+		}
+		answered = true
+		sum.Unfinished += a.stats.Unfinished
+		sum.Due += a.stats.Due
+		sum.OldestAge = max(sum.OldestAge, a.stats.OldestAge)
+	}
+	if err != nil && answered {
+		err = fmt.Errorf("%w: %w", store.ErrPartial, err)
+	}
+	return sum, err
+}
+
+// statsOf counts the sagas of shards that are on one server.
+func (s *Store) statsOf(ctx context.Context, shards []int) (stats store.Stats, err error) {
+	now, err := s.now(ctx, shards[0])
 	if err != nil {
 		return stats, err
 	}
 	sizes := make([]*redis.IntCmd, s.cfg.Shards)
 	dues := make([]*redis.IntCmd, s.cfg.Shards)
 	firsts := make([]*redis.StringSliceCmd, s.cfg.Shards)
-	err = s.eachShard(ctx, s.allShards(), func(pipe redis.Pipeliner, i int) {
+	err = s.eachShard(ctx, shards, func(pipe redis.Pipeliner, i int) {
 		index := s.indexKey(i)
 		sizes[i] = pipe.ZCount(ctx, index, "-inf", maxDueTime)
-		dues[i] = pipe.ZCount(ctx, index, "-inf", strconv.FormatInt(now[i].UnixMilli(), 10))
+		dues[i] = pipe.ZCount(ctx, index, "-inf", strconv.FormatInt(now.UnixMilli(), 10))
 		firsts[i] = pipe.ZRangeByScore(ctx, index, &redis.ZRangeBy{Min: "-inf", Max: maxDueTime, Count: oldestSample})
 	})
 	if err != nil {
-		return store.Stats{}, err
+		return stats, err
 	}
 	var sample []string
-	var shards []int // of the sample
-	for i := range s.cfg.Shards {
+	for _, i := range shards {
 		stats.Unfinished += sizes[i].Val()
 		stats.Due += dues[i].Val()
 		sample = append(sample, firsts[i].Val()...)
-		shards = append(shards, slices.Repeat([]int{i}, len(firsts[i].Val()))...)
 	}
 	creations := make([]*redis.StringCmd, len(sample))
 	err = s.each(ctx, sample, func(pipe redis.Pipeliner, i int) {
 		creations[i] = pipe.GetRange(ctx, sample[i], 0, lua.AtUpdated-1)
 	})
 	if err != nil {
-		return store.Stats{}, err
+		return stats, err
 	}
-	for i, cmd := range creations {
+	for _, cmd := range creations {
 		if created, err := strconv.ParseInt(cmd.Val(), 10, 64); err == nil { // else it ended meanwhile
-			stats.OldestAge = max(stats.OldestAge, now[shards[i]].Sub(time.UnixMilli(created)))
+			stats.OldestAge = max(stats.OldestAge, now.Sub(time.UnixMilli(created)))
 		}
 	}
 	return stats, nil
@@ -159,19 +189,4 @@ func (s *Store) now(ctx context.Context, shard int) (time.Time, error) {
 		return time.Time{}, r.err
 	}
 	return now.Val(), nil
-}
-
-// times returns the time of each shard's server.
-func (s *Store) times(ctx context.Context) ([]time.Time, error) {
-	times := make([]time.Time, s.cfg.Shards)
-	for _, shards := range s.shardsByServer() {
-		now, err := s.now(ctx, shards[0])
-		if err != nil {
-			return nil, err
-		}
-		for _, shard := range shards {
-			times[shard] = now
-		}
-	}
-	return times, nil
 }

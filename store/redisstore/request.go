@@ -127,6 +127,13 @@ func (s *Store) exchange(ctx context.Context, to *node, requests []*request) {
 		}
 		ends[i] = pipe.Len()
 	}
+	var replicas *redis.IntCmd
+	if s.cfg.Replicas > 0 {
+		// Replies wait until these replicas have what the server had when it ran the
+		// commands above, also where these only read.
+		replicas = redis.NewIntCmd(ctx, "wait", s.cfg.Replicas, max(1, (s.cfg.Timeout/2).Milliseconds()))
+		_ = pipe.Process(ctx, replicas)
+	}
 	s.roundTrips.Add(1)
 	cmds, _ := pipe.Exec(ctx)
 	begin := 0
@@ -140,9 +147,14 @@ func (s *Store) exchange(ctx context.Context, to *node, requests []*request) {
 				}
 			}
 		}
+		if r.err == nil && replicas != nil && replicas.Val() < int64(s.cfg.Replicas) {
+			r.err = fmt.Errorf("%v: %d of %d replicas have it: outcome unknown: %w", to, replicas.Val(), s.cfg.Replicas, errReplicas)
+		}
 		begin = ends[i]
 	}
 }
+
+var errReplicas = errors.New("a replica is missing, or slow")
 
 // sleep reports whether ctx is still alive afterwards.
 func sleep(ctx context.Context, d time.Duration) bool {

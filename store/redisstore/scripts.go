@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -42,6 +43,29 @@ func (s *Store) addBallast(ctx context.Context, shards []int) error {
 		return fmt.Errorf("adding the ballast to the due indexes: %w", err)
 	}
 	return nil
+}
+
+// loadAllScripts loads the scripts into all servers, and returns those that answered. The
+// sagas of the others have to wait until they do; run loads their scripts then.
+func (s *Store) loadAllScripts(ctx context.Context, all []*node) (answered []*node, err error) {
+	for _, server := range all {
+		one := s.loadScripts(ctx, server)
+		switch {
+		case one == nil:
+			answered = append(answered, server)
+			continue
+		case s.nodes.only == nil:
+			one = fmt.Errorf("%v: %w", server, one)
+		}
+		if isReply(one) || errors.Is(one, store.ErrUnsafe) {
+			return nil, one
+		}
+		err = one
+	}
+	if len(answered) > 0 {
+		err = nil
+	}
+	return answered, err
 }
 
 func (s *Store) loadScripts(ctx context.Context, server *node) error {

@@ -49,6 +49,12 @@ func (s *Store) settings(ctx context.Context) (settings store.Settings, err erro
 			}
 		}
 	}
+	if s.cfg.Replicas > 0 {
+		settings.Values["replicas waited for"] = strconv.Itoa(s.cfg.Replicas)
+		if settings.Durability == store.D3 {
+			settings.Durability = store.D4
+		}
+	}
 	if s.nodes.only == nil {
 		settings.Values["masters"] = strconv.Itoa(len(s.nodes.all()))
 		settings.Values["shards"] = strconv.Itoa(s.cfg.Shards)

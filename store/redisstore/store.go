@@ -28,6 +28,7 @@ type Config struct {
 	Retention time.Duration // how long finished sagas are kept; 0: not at all
 	Timeout   time.Duration // for connecting, and for the reply to a call
 	Conns     int           // limit of connections
+	Replicas  int           // how many must have received what is acknowledged, or returned; 0: none
 	MustExist bool          // Open fails with store.ErrAbsent if Prefix was never used
 }
 
@@ -84,6 +85,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("redis: %w: timeout: %v, must be more than 0", store.ErrInvalid, cfg.Timeout)
 	case cfg.Conns < 1:
 		return nil, fmt.Errorf("redis: %w: conns: %d, at least 1", store.ErrInvalid, cfg.Conns)
+	case cfg.Replicas < 0:
+		return nil, fmt.Errorf("redis: %w: replicas: %d, at least 0", store.ErrInvalid, cfg.Replicas)
 	}
 	servers, err := connect(cfg)
 	if err != nil {
@@ -105,10 +108,9 @@ func (s *Store) prepare(ctx context.Context) error {
 		return fmt.Errorf("%w: it is a replica of %s:%s, and does not take writes: give that one", store.ErrUnsafe, info["master_host"], info["master_port"])
 	}
 	all := s.nodes.all()
-	for _, server := range all {
-		if err := s.loadScripts(ctx, server); err != nil {
-			return err
-		}
+	answered, err := s.loadAllScripts(ctx, all)
+	if err != nil {
+		return err
 	}
 	if err := s.initLayout(ctx, defaultShards(len(all))); err != nil {
 		return err
@@ -119,7 +121,13 @@ func (s *Store) prepare(ctx context.Context) error {
 		s.slots = append(s.slots, slotOf(index))
 		s.partitions = append(s.partitions, max(0, slices.Index(all, s.nodes.owner(slotOf(index)))))
 	}
-	return s.addBallast(ctx, s.allShards())
+	shards := s.shardsByServer()
+	for _, server := range answered {
+		if err := s.addBallast(ctx, shards[server]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // layout is the format of the key that records how a prefix is laid out. Version 1 had

@@ -51,22 +51,6 @@ func TestStore(t *testing.T) {
 	}
 }
 
-func TestStore_Cluster(t *testing.T) {
-	storetest.Run(t, harness(startCluster(t)))
-}
-
-func TestStore_ModelOnCluster(t *testing.T) {
-	storetest.RunModel(t, harness(startCluster(t)))
-}
-
-// startCluster returns a node of a cluster of three masters.
-func startCluster(t testing.TB) *lab.Server {
-	cluster, err := lab.StartCluster(t.Context(), lab.Config{}, 3)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
-	return cluster.Servers()[1]
-}
-
 func TestStore_Model(t *testing.T) {
 	storetest.RunModel(t, harness(labtest.Start(t, lab.Redis, lab.Config{})))
 }

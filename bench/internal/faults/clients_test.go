@@ -22,12 +22,14 @@ type clients struct {
 	round        string // begins every gid
 	seed         uint64
 	participants string
+	forgets      bool // the store may forget sagas, and what was written for others
 	http         http.Client
 
 	mu           sync.Mutex
 	hosts        []*host // that requests go to
 	acknowledged []string
 	seen         map[string]string // the last status that a read showed
+	lost         map[string]bool   // that the store does not know any more
 	backwards    []string          // reads that showed an earlier status than one before
 }
 
@@ -117,7 +119,11 @@ func (c *clients) read(from *host, gid string) (status string) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if order[status] < order[before] || order[status] == 3 && order[before] == 3 && status != before || status == "missing" {
+	if c.forgets {
+		if status == "missing" {
+			c.lost[gid] = true
+		}
+	} else if order[status] < order[before] || order[status] == 3 && order[before] == 3 && status != before || status == "missing" {
 		c.backwards = append(c.backwards, fmt.Sprintf("%s: %q, and then %q", gid, before, status))
 	}
 	if order[status] > order[c.seen[gid]] {

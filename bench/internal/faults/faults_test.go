@@ -18,6 +18,7 @@ import (
 	"sagabench/bench/internal/audit"
 	"sagabench/deploy/lab"
 	"sagabench/deploy/lab/labtest"
+	"sagabench/deploy/lab/redisnodes"
 	"sagabench/internal/testkit"
 	"sagabench/store"
 	"sagabench/store/open"
@@ -32,16 +33,21 @@ var (
 // storeKind is a store that sagas survive a crash on: all are at D3.
 type storeKind struct {
 	name     string
-	start    func(*testing.T) *lab.Server // nil: embedded in the one host
+	start    func(*testing.T) *lab.Server // nil: embedded in the one host, or a cluster
 	variable string                       // in which a host finds the store's URL
 }
+
+// ofCluster is the store on a Redis Cluster.
+var ofCluster = storeKind{name: "redis", variable: "SAGABENCH_REDIS_URL"}
+
+var synced = map[string]string{"appendonly": "yes", "appendfsync": "always"}
 
 const slowSync = runtime.GOOS == "linux" // where the lab can slow a disk
 
 var kinds = []storeKind{
 	{name: "pebble"},
 	{"redis", func(t *testing.T) *lab.Server {
-		return labtest.Start(t, lab.Redis, lab.Config{SlowSync: slowSync, Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}})
+		return labtest.Start(t, lab.Redis, lab.Config{SlowSync: slowSync, Settings: synced})
 	}, "SAGABENCH_REDIS_URL"},
 	{"mysql", func(t *testing.T) *lab.Server { return labtest.Start(t, lab.MySQL, lab.Config{SlowSync: slowSync}) }, "SAGABENCH_MYSQL_URL"},
 	{"postgres", func(t *testing.T) *lab.Server { return labtest.Start(t, lab.Postgres, lab.Config{SlowSync: slowSync}) }, "SAGABENCH_POSTGRES_URL"},
@@ -50,11 +56,12 @@ var kinds = []storeKind{
 // world is a store with its server, hosts, participants and clients.
 type world struct {
 	*clients
-	server *lab.Server    // nil: embedded
-	a, b   *host          // one and the same where the store is embedded
-	cable  *testkit.Proxy // between a and the store
-	parts  *participants
-	target open.Target
+	server  *lab.Server         // nil: embedded, or a cluster
+	cluster *redisnodes.Cluster // nil: it is none
+	a, b    *host               // one and the same where the store is embedded
+	cable   *testkit.Proxy      // between a and the server
+	parts   *participants
+	target  open.Target
 }
 
 // fault breaks something and repairs it.
@@ -62,24 +69,24 @@ type fault struct {
 	name  string
 	hosts int // how many it needs
 	do    func(*testing.T, *world)
+	// loses says that the store may forget acknowledged sagas, and what was written for
+	// others.
+	loses bool
 }
 
-// all are the faults. To add one, add an entry.
+// all are the faults of hosts and of one server. To add one, add an entry.
 var all = []fault{
-	{"coordinator killed", 1, func(_ *testing.T, w *world) {
+	{name: "coordinator killed", hosts: 1, do: func(_ *testing.T, w *world) {
 		w.a.Kill()
 		w.a.start()
 	}},
-	{"coordinator killed for good", 2, func(_ *testing.T, w *world) {
-		w.a.Kill()
-		w.use(w.b)
-	}},
-	{"coordinator stopped", 2, func(_ *testing.T, w *world) {
+	coordinatorLost,
+	{name: "coordinator stopped", hosts: 2, do: func(_ *testing.T, w *world) {
 		w.a.signal(syscall.SIGSTOP)
 		time.Sleep(lease + time.Second)
 		w.a.signal(syscall.SIGCONT)
 	}},
-	{"host silent", 2, func(t *testing.T, w *world) {
+	{name: "host silent", hosts: 2, do: func(t *testing.T, w *world) {
 		// The answers first. A host that needs one before it commits then leaves the
 		// store in the middle of a transaction.
 		answers := w.cable.StallAnswers()
@@ -90,11 +97,11 @@ var all = []fault{
 		requests()
 		answers()
 	}},
-	{"store killed", 2, func(t *testing.T, w *world) {
+	{name: "store killed", hosts: 2, do: func(t *testing.T, w *world) {
 		require.NoError(t, w.server.Kill())
 		require.NoError(t, w.server.Restart(t.Context()))
 	}},
-	{"store killed on a slow disk", 2, func(t *testing.T, w *world) {
+	{name: "store killed on a slow disk", hosts: 2, do: func(t *testing.T, w *world) {
 		if !slowSync {
 			t.Skip("the lab slows disks on Linux")
 		}
@@ -104,6 +111,54 @@ var all = []fault{
 		require.NoError(t, w.server.SlowSync(0))
 		require.NoError(t, w.server.Restart(t.Context()))
 	}},
+}
+
+var coordinatorLost = fault{name: "coordinator killed for good", hosts: 2, do: func(_ *testing.T, w *world) {
+	w.a.Kill()
+	w.use(w.b)
+}}
+
+// ofNodes are the faults of a Redis Cluster.
+var ofNodes = []fault{
+	coordinatorLost,
+	{name: "slots moved", do: func(t *testing.T, w *world) {
+		nodes := w.cluster.Nodes()
+		from, err := w.cluster.Slots(t.Context(), nodes[0])
+		require.NoError(t, err)
+		const slots = 2000
+		require.NoError(t, w.cluster.MoveSlots(t.Context(), nodes[0], nodes[1], from[len(from)-slots:]...))
+		require.NoError(t, w.cluster.MoveSlots(t.Context(), nodes[1], nodes[0], from[len(from)-slots:]...))
+	}},
+	{name: "master killed", loses: true, do: func(t *testing.T, w *world) {
+		master, err := w.cluster.Master(t.Context(), 0)
+		require.NoError(t, err)
+		require.NoError(t, master.Kill())
+		require.NoError(t, w.cluster.WaitTakeover(t.Context(), master))
+		require.NoError(t, master.Restart(t.Context()))
+		require.NoError(t, w.cluster.WaitReady(t.Context()))
+	}},
+	{name: "master stopped until its replica has taken over", loses: true, do: func(t *testing.T, w *world) {
+		master, err := w.cluster.Master(t.Context(), 0)
+		require.NoError(t, err)
+		require.NoError(t, master.Signal(syscall.SIGSTOP))
+		require.NoError(t, w.cluster.WaitTakeover(t.Context(), master))
+		require.NoError(t, master.Signal(syscall.SIGCONT))
+		require.NoError(t, w.cluster.WaitReady(t.Context()))
+	}},
+}
+
+// TestFaults_OfARedisCluster also shows how many sagas a failover takes back: a replica
+// has what its master acknowledged a moment later.
+func TestFaults_OfARedisCluster(t *testing.T) {
+	t.Parallel()
+	cluster := labtest.StartCluster(t, redisnodes.ClusterConfig{Masters: 3, Replicas: 1, Node: lab.Config{Settings: synced}})
+	for _, f := range ofNodes {
+		t.Run(f.name, func(t *testing.T) {
+			for n := range *rounds {
+				ofCluster.round(t, n, nil, cluster, f)
+			}
+		})
+	}
 }
 
 func TestFaults_EveryAcknowledgedSagaEndsOnce_AsItShould(t *testing.T) {
@@ -121,7 +176,7 @@ func TestFaults_EveryAcknowledgedSagaEndsOnce_AsItShould(t *testing.T) {
 				}
 				t.Run(f.name, func(t *testing.T) {
 					for n := range *rounds {
-						k.round(t, n, server, f)
+						k.round(t, n, server, nil, f)
 					}
 				})
 			}
@@ -130,13 +185,14 @@ func TestFaults_EveryAcknowledgedSagaEndsOnce_AsItShould(t *testing.T) {
 }
 
 // round lets clients submit sagas during a fault and checks how they ended.
-func (k storeKind) round(t *testing.T, n int, server *lab.Server, f fault) {
+func (k storeKind) round(t *testing.T, n int, server *lab.Server, cluster *redisnodes.Cluster, f fault) {
 	seed := *seed
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
 	t.Logf("-seed %d", seed)
-	w := k.newWorld(t, server, fmt.Sprintf("r%d", n), seed)
+	w := k.newWorld(t, server, cluster, fmt.Sprintf("r%d", n), seed)
+	w.forgets = f.loses
 
 	sending, stopSending := context.WithCancel(t.Context())
 	readingToo, stopReading := context.WithCancel(t.Context())
@@ -162,34 +218,44 @@ func (k storeKind) round(t *testing.T, n int, server *lab.Server, f fault) {
 	require.Empty(t, w.backwards)
 	ends := map[store.Status]int{}
 	for _, gid := range w.acknowledged {
+		if w.lost[gid] {
+			continue
+		}
 		p := planOf(seed, gid)
 		status, _ := p.end()
 		ends[status]++
 		require.Equal(t, status.String(), w.seen[gid], gid)
-		require.Empty(t, p.violations(w.parts.of(gid), f.name == "coordinator stopped"), "%s: %+v", gid, p)
+		require.Empty(t, p.violations(w.parts.of(gid), f.name == "coordinator stopped" || f.loses), "%s: %+v", gid, p)
 	}
-	t.Logf("%d sagas acknowledged, %v; all ended within %v", len(w.acknowledged), ends, took)
+	t.Logf("%d sagas acknowledged, %d of them lost, %v; all others ended within %v", len(w.acknowledged), len(w.lost), ends, took)
 	s, err := w.target.Open(t.Context())
 	require.NoError(t, err)
 	defer s.Close()
 	found, err := audit.Store(t.Context(), s)
 	require.NoError(t, err)
 	require.Empty(t, found.Findings)
-	require.EqualValues(t, len(w.acknowledged), found.Sagas)
+	require.EqualValues(t, len(w.acknowledged)-len(w.lost), found.Sagas)
 	require.Zero(t, *found.Unfinished)
 }
 
-func (k storeKind) newWorld(t *testing.T, server *lab.Server, round string, seed uint64) *world {
-	w := &world{server: server, parts: newParticipants(t, seed)}
-	w.clients = &clients{t: t, round: round, seed: seed, participants: w.parts.url, seen: make(map[string]string)}
+func (k storeKind) newWorld(t *testing.T, server *lab.Server, cluster *redisnodes.Cluster, round string, seed uint64) *world {
+	w := &world{server: server, cluster: cluster, parts: newParticipants(t, seed)}
+	w.clients = &clients{t: t, round: round, seed: seed, participants: w.parts.url, seen: make(map[string]string), lost: make(map[string]bool)}
 	t.Cleanup(w.clients.http.CloseIdleConnections)
 	dir := t.TempDir()
 	var err error
-	if server == nil {
+	switch {
+	case cluster != nil:
+		urls := cluster.URLs()
+		w.target, err = open.Parse(urls[1], openConfig(t.Name()+"_"+round))
+		prefix := "SAGABENCH_REDIS_PREFIX=" + w.target.Config.Redis.Prefix
+		w.a = &host{t: t, store: k.name, dir: dir, env: []string{prefix, k.variable + "=" + urls[1]}}
+		w.b = &host{t: t, store: k.name, dir: dir, env: []string{prefix, k.variable + "=" + urls[2]}}
+	case server == nil:
 		w.target, err = open.Parse(k.name+":"+filepath.Join(dir, "store"), openConfig(t.Name()+"_"+round))
 		w.a = &host{t: t, store: k.name + ":store", dir: dir}
 		w.b = w.a
-	} else {
+	default:
 		w.target, err = open.Parse(server.URL(), openConfig(t.Name()+"_"+round))
 		w.cable = testkit.NewProxy(t, server.Addr())
 		place := []string{"SAGABENCH_REDIS_PREFIX=" + w.target.Config.Redis.Prefix, "SAGABENCH_SQL_SCHEMA=" + w.target.Config.SQL.Schema}

@@ -1,8 +1,11 @@
 package server
 
 import (
+	"errors"
 	"net/http"
 	"time"
+
+	"sagabench/store"
 )
 
 // probes are answered without a token, on reserved connections, and while the server stops.
@@ -43,7 +46,8 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		busy(w, stopping)
 		return
 	}
-	if _, err := s.stats.get(); err != nil {
+	// A server of several that is lost holds up its own sagas, on every host.
+	if _, err := s.stats.get(); err != nil && !errors.Is(err, store.ErrPartial) {
 		respond(w, http.StatusServiceUnavailable, reply{Message: "the store does not answer; the server's log has the details"})
 		return
 	}
