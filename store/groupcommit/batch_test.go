@@ -215,6 +215,41 @@ func TestApply_SeveralFlushers_WorkSideBySide(t *testing.T) {
 	})
 }
 
+// partitioned is a hand over two servers: gids from n on are on the second.
+type partitioned struct{ *hand }
+
+func (partitioned) Partitions() int { return 2 }
+
+func (partitioned) PartitionOf(gid string) int {
+	if gid < "n" {
+		return 0
+	}
+	return 1
+}
+
+func TestApply_PartitionedStore_MakesABatchForEach(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHand()
+		c, err := New(partitioned{h}, DefaultConfig())
+		require.NoError(t, err)
+		defer c.Close()
+		defer close(h.over)
+		call(t.Context(), c, change("a", 1))
+		slow := <-h.batches
+		for _, gid := range []string{"b", "x", "c"} {
+			call(t.Context(), c, change(gid, 1))
+		}
+		other := <-h.batches
+		require.Equal(t, []string{"x1"}, other.names())
+		call(t.Context(), c, change("y", 1))
+		other.done()
+		(<-h.batches).done()
+		slow.done()
+		require.Equal(t, []string{"b1", "c1"}, (<-h.batches).names())
+	})
+}
+
 func TestObserve_SeesEveryBatch(t *testing.T) {
 	type seen struct {
 		changes int
