@@ -113,11 +113,11 @@ func (c *Config) Keys() map[string]any {
 		"pebble.dir":  &c.Pebble.Dir,
 		"pebble.sync": &c.Pebble.Sync,
 
-		"redis.url":     &c.RedisURL,
-		"redis.prefix":  &c.Redis.Prefix,
-		"redis.shards":  &c.Redis.Shards,
-		"redis.timeout": &c.Redis.Timeout,
-		"redis.conns":   &c.Redis.Conns,
+		"redis.url":      &c.RedisURL,
+		"redis.prefix":   &c.Redis.Prefix,
+		"redis.shards":   &c.Redis.Shards,
+		"redis.timeout":  &c.Redis.Timeout,
+		"redis.conns":    &c.Redis.Conns,
 		"redis.replicas": &c.Redis.Replicas,
 
 		"mysql.url":    &c.MySQLURL,

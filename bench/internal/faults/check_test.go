@@ -17,7 +17,10 @@ func (c *clients) ended(t *testing.T, from *host, gids []string) (took time.Dura
 	t.Helper()
 	began := time.Now()
 	for _, gid := range gids {
-		require.Eventually(t, func() bool { status := c.read(from, gid); return order[status] == 3 || status == "missing" && c.forgets },
+		require.Eventually(t, func() bool {
+			status := c.read(from, gid)
+			return order[status] == 3 || status == "missing" && c.forgets
+		},
 			max(time.Until(began.Add(bound+*slack)), time.Millisecond), 10*time.Millisecond, "saga %s has not ended", gid)
 	}
 	return time.Since(began)
