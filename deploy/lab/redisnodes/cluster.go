@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/redis/go-redis/v9"
+
 	"sagabench/deploy/lab"
 )
 
@@ -313,12 +315,12 @@ func (c *Cluster) serves(ctx context.Context, n *node) error {
 func (n *node) shards(ctx context.Context) ([]shard, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	ranges, err := n.client.ClusterSlots(ctx).Result()
-	if err != nil {
+	ranges := redis.NewClusterSlotsCmd(ctx, "CLUSTER", "SLOTS") // CLUSTER SHARDS needs Redis 7
+	if err := n.client.Process(ctx, ranges); err != nil {
 		return nil, fmt.Errorf("CLUSTER SLOTS of %s: %w", n.Addr(), err)
 	}
-	shards := make([]shard, len(ranges))
-	for i, r := range ranges {
+	shards := make([]shard, len(ranges.Val()))
+	for i, r := range ranges.Val() {
 		shards[i] = shard{first: r.Start, last: r.End}
 		for _, of := range r.Nodes {
 			shards[i].addrs = append(shards[i].addrs, of.Addr)

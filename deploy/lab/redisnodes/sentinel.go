@@ -62,7 +62,7 @@ func (s *Sentinel) start(ctx context.Context, cfg lab.Config) error {
 	defer cancel()
 	master, replica := s.nodes[0], s.nodes[1]
 	host, port, _ := net.SplitHostPort(master.Addr())
-	if err := replica.client.SlaveOf(ctx, host, port).Err(); err != nil {
+	if err := replica.client.ReplicaOf(ctx, host, port).Err(); err != nil {
 		return fmt.Errorf("REPLICAOF: %w", err)
 	}
 	// Sentinels look for new replicas every 10 s only.
