@@ -6,7 +6,8 @@
 //     where the search begins.
 //   - Search: short open loops find the neighbourhood of the rate, holds of a minute the
 //     highest rate that meets the service level. That one may have been lucky: the rate 5%
-//     below it is held twice, or the next lower one that holds.
+//     below it is held twice, or the next lower one that holds. After twelve holds a search
+//     ends with what was held until then.
 //   - Validation: one rate in the middle of the range, to compare with the prediction from
 //     the other measurements.
 //

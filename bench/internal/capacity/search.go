@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -20,6 +21,9 @@ const (
 	lowestK   = 155 // 0.02 of best
 	// holds is how often the answer is held.
 	holds = 2
+	// limitHolds is after how many holds, with their warm-ups, a search begins no other
+	// measurement. On an even machine it takes about 7.
+	limitHolds = 12
 	// backRatio of the highest rate that met the service level in one hold is the first
 	// rate to be held: that one may have been lucky.
 	backRatio = 0.95
@@ -33,10 +37,44 @@ type searcher struct {
 	recheck func(ctx context.Context) (result.Step, error)
 	paces   []float64 // throughput of each recheck
 	broken  *level    // the lowest rate that was to be held and was not
+	lastMet *level    // the last rate that met the service level for a whole hold
+	until   time.Time // its limit
 }
 
-// search returns the highest rate that is held. After an error it returns nothing.
+// errTimeLimit ends a search that takes too long.
+var errTimeLimit = errors.New("time limit")
+
+// timeLimit is how long a search may take: on a machine whose speed changes it could go on for
+// long, and then has no answer.
+func (c Config) timeLimit() time.Duration { return limitHolds * (c.Hold + c.Load.Warmup) }
+
+// search returns the highest rate that is held. After its time limit it returns the last rate
+// that met the service level for a hold, unless a lower one did not. After an error it returns
+// nothing.
 func (s *searcher) search(ctx context.Context) (found result.Search, err error) {
+	s.until = time.Now().Add(s.cfg.timeLimit())
+	answer, err := s.find(ctx)
+	if errors.Is(err, errTimeLimit) {
+		limit := s.cfg.timeLimit().Seconds()
+		found.LimitS, err = &limit, nil
+		if s.lastMet != nil && (s.broken == nil || s.lastMet.rate < s.broken.rate) {
+			answer = s.lastMet
+		}
+	}
+	if err != nil {
+		return found, err
+	}
+	if answer != nil {
+		found.Held = answer.held(s.cfg.SLO)
+	}
+	if s.broken != nil {
+		found.Next = s.broken.next(s.cfg.SLO)
+	}
+	return s.doubt(found), nil
+}
+
+// find returns the highest rate that is held twice, or nil if none is.
+func (s *searcher) find(ctx context.Context) (*level, error) {
 	k, ok, err := walk(firstK, func(k int) (bool, error) { return s.met(ctx, k, false) })
 	if !ok {
 		k = firstK // a whole hold may bear what no short step did
@@ -44,22 +82,14 @@ func (s *searcher) search(ctx context.Context) (found result.Search, err error) 
 	if err == nil {
 		k, ok, err = walk(k, func(k int) (bool, error) { return s.met(ctx, k, true) })
 	}
-	if err != nil {
-		return found, err
+	if err != nil || !ok {
+		return nil, err
 	}
-	var answer level
-	if ok {
-		if answer, ok, err = s.hold(ctx, k); err != nil {
-			return found, err
-		}
+	answer, ok, err := s.hold(ctx, k)
+	if err != nil || !ok {
+		return nil, err
 	}
-	if ok {
-		found.Held = answer.held(s.cfg.SLO)
-	}
-	if s.broken != nil {
-		found.Next = s.broken.next(s.cfg.SLO)
-	}
-	return s.doubt(found), nil
+	return &answer, nil
 }
 
 // rate returns a rate of the grid, in requests per second.
@@ -139,6 +169,10 @@ func (s *searcher) measure(ctx context.Context, rate float64, hold bool) (l leve
 		s.paces = append(s.paces, medianPerS(pace))
 	}
 	for len(l.steps) < maxAttempts && len(l.late) < maxAttempts {
+		if time.Now().After(s.until) {
+			err = errTimeLimit
+			break
+		}
 		m, err := s.open(ctx, rate, length, hold, l.most(s.cfg.SLO, length))
 		if err != nil {
 			return l, false, err
@@ -149,16 +183,20 @@ func (s *searcher) measure(ctx context.Context, rate float64, hold bool) (l leve
 		}
 		l.steps = append(l.steps, m)
 		if met, _ = l.judge(s.cfg.SLO); met {
+			if hold {
+				s.lastMet = &l
+			}
 			return l, true, nil
 		}
 		if l.decided(s.cfg.SLO, length) {
 			break
 		}
 	}
-	if hold && (s.broken == nil || rate <= s.broken.rate) {
+	tried := len(l.steps)+len(l.late) > 0
+	if hold && tried && (s.broken == nil || rate <= s.broken.rate) {
 		s.broken = &l
 	}
-	return l, false, nil
+	return l, false, err
 }
 
 // unevenRatio is how far the throughputs of the same closed loop may be apart in a search
@@ -182,6 +220,8 @@ func (s *searcher) doubt(found result.Search) result.Search {
 	case s.cfg.Repeat < leastSearches && s.uneven() > unevenRatio:
 		found.CannotTell = fmt.Sprintf("the same closed loop carried %s/s to %s/s during the search: the speed of the machine or the store changes too much for one search: repeat it to see the spread",
 			format.Number(slices.Min(s.paces)), format.Number(slices.Max(s.paces)))
+	case found.Held == nil && found.LimitS != nil:
+		found.CannotTell = fmt.Sprintf("its time limit of %d holds, %s s, ended the search before a rate was held", limitHolds, format.Number(*found.LimitS))
 	case found.Held == nil && s.broken != nil && len(s.broken.steps) == 0:
 		found.CannotTell = "the load generator was late at each rate that was to be held"
 	case found.Held == nil && s.broken == nil:

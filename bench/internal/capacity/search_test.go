@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +12,7 @@ import (
 	"sagabench/bench/internal/limit"
 	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/simserver"
 	"sagabench/internal/race"
 )
 
@@ -110,6 +112,7 @@ type system struct {
 	change func(n int, m *result.Step)
 	rates  []float64 // of the steps
 	holds  []float64
+	takes  time.Duration     // that a step takes, in a synctest bubble
 	pace   func(n int) int64 // of the closed loop, per second
 	paces  int
 }
@@ -119,6 +122,7 @@ func (s *system) open(_ context.Context, rate float64, length time.Duration, hol
 	if rate > s.upTo {
 		over = int64(rate) / 2
 	}
+	time.Sleep(s.takes)
 	m := step(rate, seconds(max(1, int(length.Seconds())), int64(rate), over))
 	m.Hold = hold
 	if s.change != nil {
@@ -214,6 +218,95 @@ func TestSearch_CannotTell(t *testing.T) {
 	rare, err := (&searcher{cfg: Default(), best: 10, open: s.open, recheck: s.recheck}).search(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "no rate was high enough for 1,000 requests in a hold of 60.0 s; a longer --hold is", rare.CannotTell)
+}
+
+// A search of 12 minutes ends with what was held until then.
+func TestSearch_EndsAtItsTimeLimit(t *testing.T) {
+	t.Parallel()
+	broken := func(n int, m *result.Step) {
+		if n == 4 {
+			*m = step(m.RatePerS, seconds(60, 600, 300))
+			m.Hold = true
+		}
+	}
+	for name, c := range map[string]struct {
+		takes   time.Duration
+		change  func(int, *result.Step)
+		steps   int
+		held    float64 // 0: cannot tell
+		next    float64
+		limited bool
+	}{
+		"it has the time":                {100 * time.Second, nil, 6, 650, 702, false},
+		"held once":                      {150 * time.Second, nil, 5, 650, 702, true},
+		"the lucky rate":                 {200 * time.Second, nil, 4, 684, 702, true},
+		"the rate below it was not held": {150 * time.Second, broken, 5, 0, 650, true},
+		"nothing was held":               {400 * time.Second, nil, 2, 0, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &system{upTo: 700, takes: c.takes, change: c.change}
+				found := s.search(t)
+				require.Len(t, s.rates, c.steps)
+				require.Equal(t, c.limited, found.LimitS != nil)
+				if c.next > 0 {
+					require.InDelta(t, c.next, found.Next.RatePerS, 0)
+				}
+				if c.held == 0 {
+					require.Nil(t, found.Held)
+					require.Equal(t, "its time limit of 12 holds, 720 s, ended the search before a rate was held", found.CannotTell)
+					return
+				}
+				require.Empty(t, found.CannotTell)
+				require.InDelta(t, c.held, found.Held.RatePerS, 0)
+			})
+		})
+	}
+}
+
+// On a slow day each measurement of a search with short holds takes half a second longer. Whatever
+// the server does, the search has an end that a user can wait for.
+func TestSearch_OfAnUnevenServerEnds(t *testing.T) {
+	t.Parallel()
+	race.Skip(t)
+	cfg := Default().WithHold(2 * time.Second)
+	cfg.Load.Warmup = 500 * time.Millisecond
+	for name, law := range map[string]simserver.Law{
+		"M/M/1":       {},
+		"bad seconds": {BadShare: 0.1, BadFor: 50 * time.Millisecond},
+		"wandering":   {WanderBy: 0.2, WanderTime: 5 * time.Second},
+		"stalls":      {StallEvery: 5 * time.Second, StallFor: 300 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			law.PerS = 1000
+			held, limited, cannotTell := 0, 0, 0
+			for seed := range uint64(20) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(law, seed)
+					w.warmup, w.recheckFor, w.overhead = cfg.Load.Warmup, cfg.recheckFor(law.PerS), time.Second/2
+					began := time.Now()
+					found, err := (&searcher{cfg: cfg, best: law.PerS, open: w.open, recheck: w.recheck}).search(t.Context())
+					require.NoError(t, err)
+					last := w.recheckFor + w.warmup + cfg.Hold + 2*w.overhead
+					require.LessOrEqual(t, time.Since(began), 30*time.Second+last+time.Second) // the queue is emptied
+					switch {
+					case found.CannotTell != "":
+						cannotTell++
+					case found.Held != nil:
+						held++
+						require.Less(t, found.Held.RatePerS, 1.1*law.PerS)
+						require.True(t, found.Next == nil || found.Next.RatePerS > found.Held.RatePerS)
+					}
+					if found.LimitS != nil {
+						limited++
+					}
+				})
+			}
+			t.Logf("%d of 20 held, %d cannot tell, %d ended by the limit", held, cannotTell, limited)
+		})
+	}
 }
 
 func TestSearch_OnceLateIsTriedAgain(t *testing.T) {

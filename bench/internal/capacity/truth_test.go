@@ -5,6 +5,7 @@ import (
 	"flag"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -24,18 +25,29 @@ type world struct {
 	queue  *simserver.Queue
 	random *rand.Rand
 	now    time.Duration
+
+	warmup, recheckFor time.Duration
+	overhead           time.Duration // of a measurement
+}
+
+// pass lets the time of the synctest bubble pass, to which all this belongs.
+func (w *world) pass(began time.Duration) {
+	w.now += w.overhead
+	time.Sleep(w.now - began)
 }
 
 func newWorld(law simserver.Law, seed uint64) *world {
-	return &world{queue: law.NewQueue(seed), random: rand.New(rand.NewPCG(seed, 4))}
+	return &world{
+		queue: law.NewQueue(seed), random: rand.New(rand.NewPCG(seed, 4)),
+		warmup: time.Second, recheckFor: 5 * time.Second,
+	}
 }
-
-const worldWarmup = time.Second
 
 // open is an open loop with Poisson arrivals.
 func (w *world) open(_ context.Context, rate float64, length time.Duration, hold bool, most []result.OverLimit) (result.Step, error) {
-	w.queue.Serve(rate, w.now, worldWarmup, w.random, func(simserver.Served) bool { return true })
-	w.now += worldWarmup
+	defer w.pass(w.now)
+	w.queue.Serve(rate, w.now, w.warmup, w.random, func(simserver.Served) bool { return true })
+	w.now += w.warmup
 	m := result.Step{RatePerS: rate, Hold: hold, Validity: result.Validity{Valid: true}}
 	latencies := result.NewHistogram()
 	end, over, last := length, make([]int64, len(most)), w.now
@@ -74,14 +86,14 @@ func (w *world) open(_ context.Context, rate float64, length time.Duration, hold
 
 // recheck is a closed loop.
 func (w *world) recheck(context.Context) (result.Step, error) {
-	const length = 5 * time.Second
-	m := result.Step{Measurement: result.Measurement{Load: result.Load{Mode: result.Closed}}, Seconds: make([]result.Second, 5), DurationS: length.Seconds()}
-	for _, at := range w.queue.Saturate(w.now, length) {
+	defer w.pass(w.now)
+	m := result.Step{Measurement: result.Measurement{Load: result.Load{Mode: result.Closed}}, Seconds: make([]result.Second, w.recheckFor/time.Second), DurationS: w.recheckFor.Seconds()}
+	for _, at := range w.queue.Saturate(w.now, w.recheckFor) {
 		m.Seconds[(at-w.now)/time.Second].Due++
 		m.Load.Requests++
 	}
-	m.Load.AchievedPerS = float64(m.Load.Requests) / length.Seconds()
-	w.now += length
+	m.Load.AchievedPerS = float64(m.Load.Requests) / w.recheckFor.Seconds()
+	w.now += w.recheckFor
 	return m, nil
 }
 
@@ -153,12 +165,21 @@ func TestSearch_TheHeldRateTrulyHolds(t *testing.T) {
 			if *searches > fewSearches {
 				require.InDelta(t, best, bestRate(c.law), 0.01*perS)
 			}
-			right, high, low, unknown := 0, 0, 0, 0
+			right, high, low, unknown, limited := 0, 0, 0, 0, 0
 			var took time.Duration
+			cfg := Default()
 			for seed := range uint64(*searches) {
 				w := newWorld(c.law, seed)
-				found, err := (&searcher{cfg: Default(), best: perS, open: w.open, recheck: w.recheck}).search(t.Context())
-				require.NoError(t, err)
+				cfg.Load.Warmup = w.warmup
+				var found result.Search
+				synctest.Test(t, func(t *testing.T) {
+					var err error
+					found, err = (&searcher{cfg: cfg, best: perS, open: w.open, recheck: w.recheck}).search(t.Context())
+					require.NoError(t, err)
+				})
+				if found.LimitS != nil {
+					limited++
+				}
 				took += w.now / time.Duration(*searches)
 				held := heldPerS(found)
 				switch {
@@ -172,7 +193,7 @@ func TestSearch_TheHeldRateTrulyHolds(t *testing.T) {
 					right++
 				}
 			}
-			t.Logf("best rate %.0f/s: %d right, %d too high, %d over 10%% too low, %d cannot tell; %v each", best, right, high, low, unknown, took.Round(time.Second))
+			t.Logf("best rate %.0f/s: %d right, %d too high, %d over 10%% too low, %d cannot tell, %d ended by the time limit; %v each", best, right, high, low, unknown, limited, took.Round(time.Second))
 			// One more than the share allows may be chance, with few searches.
 			require.LessOrEqual(t, float64(high), (1-c.notWrong)*float64(*searches)+1)
 			require.GreaterOrEqual(t, float64(right), c.answers*float64(*searches)-1)

@@ -37,7 +37,7 @@ A bench server is started on the store, as bench run does, and measured:
   validation    one rate in the middle of the range, compared with the prediction
                 from the other measurements.
 
-A search takes about 7 holds, and the time for the scaling.
+A search takes about 7 holds, and at most 12, and the time for the scaling.
 
 At the end the store is audited. docs/capacity.md explains the result.
 

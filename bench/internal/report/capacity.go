@@ -20,7 +20,11 @@ func capacityDocument(s result.CapacitySummary, dir string) document.Document {
 	c := search{s.Capacity}
 	var method facts
 	method.add("service level", c.SLO.String())
-	method.add("hold", format.Short(c.HoldS)+" s; the answer was held twice, a little below the highest rate that met the service level once, which may have been lucky")
+	how := "the answer was held twice, a little below the highest rate that met the service level once, which may have been lucky"
+	if c.LimitS != nil {
+		how = "a time limit of " + format.Number(*c.LimitS) + " s ended the search"
+	}
+	method.add("hold", format.Short(c.HoldS)+" s; "+how)
 	method.add("measurements", fmt.Sprintf("%d with a rate, %d with a number in flight, in %s s", len(c.Steps), len(c.Scaling), format.Number(s.Run.DurationS)))
 	method.add("saga", s.Run.Scenario.String())
 	var latency, cost *document.Part
@@ -65,7 +69,11 @@ func (c search) headline(s result.Store) string {
 	case c.Held == nil:
 		return fmt.Sprintf("no rate %s held %s", onStore(s), c.SLO.LatencyLimits())
 	}
-	line := fmt.Sprintf("%s sagas/s %s held at %s", format.Number(c.Held.RatePerS), onStore(s), c.SLO.LatencyLimits())
+	line := ""
+	if c.LimitS != nil {
+		line = "at least "
+	}
+	line += fmt.Sprintf("%s sagas/s %s held at %s", format.Number(c.Held.RatePerS), onStore(s), c.SLO.LatencyLimits())
 	if c.Limit.Resource != "" {
 		line += ", limited by " + c.Limit.Resource
 	}

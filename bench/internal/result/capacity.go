@@ -51,6 +51,10 @@ type Search struct {
 	// held and was not. They are null if there is none.
 	Held *Held `json:"held"`
 	Next *Next `json:"next"`
+	// LimitS is the time limit that ended the search, in seconds; null if it ended by
+	// itself. Then Held is what was held until then, perhaps once: the highest rate may be
+	// higher.
+	LimitS *float64 `json:"limit_s"`
 	// CannotTell says why this machine gives no answer; empty if it does.
 	CannotTell string `json:"cannot_tell"`
 }

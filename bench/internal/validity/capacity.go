@@ -95,7 +95,11 @@ func (j *judgement) answer(c result.Capacity) {
 	if c.Held == nil {
 		return
 	}
+	if c.LimitS != nil {
+		j.warn("time limit: a search was ended after %s s; at least %s/s was held", format.Number(*c.LimitS), format.Number(c.Held.RatePerS))
+	}
 	switch {
+	case c.Next == nil && c.LimitS != nil: // it is said
 	case c.Next == nil:
 		j.warn("no upper bound: no higher rate was tried for a whole hold that was not held, too")
 	case strings.HasPrefix(c.Next.Why, lateGenerator):

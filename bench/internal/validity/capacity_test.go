@@ -66,6 +66,10 @@ func TestJudgeCapacity(t *testing.T) {
 			}, false,
 			"cannot tell here: the same closed loop carried 1,000/s to 1,300/s",
 		},
+		"its time limit ended the search": {
+			func(c *result.Capacity) { c.LimitS, c.Next = resulttest.Ptr(720.0), nil }, true,
+			"time limit: a search was ended after 720 s; at least 1,000/s was held",
+		},
 		"one of three searches cannot tell": {
 			func(c *result.Capacity) { c.Searches = []result.Search{c.Search, {CannotTell: "uneven"}, c.Search} }, true,
 			"1 of 3 searches cannot tell: uneven",
