@@ -31,11 +31,12 @@ faults: deps ## break hosts and stores under load, 20 times each; about 10 minut
 # The network of hosts and lab; how long the load of hosts lasts, and where its results go.
 LINK = -delay 1ms
 DURATION = 10s
-OUT = $(CURDIR)/sagabench-results/$(shell date +%Y%m%d-%H%M%S)-hosts
+OUT := sagabench-results/$(shell date +%Y%m%d-%H%M%S)-hosts
 as-root = $(if $(filter 0,$(shell id -u)),,-exec sudo)
 
 hosts: deps ## measure two app hosts, a store host and a load host on one Linux machine, as root
-	go test $(as-root) -v -count 1 -timeout 0 ./bench/internal/hosts -run AreMeasuredTogether $(LINK) -duration $(DURATION) -out $(OUT)
+	go test $(as-root) -v -count 1 -timeout 0 ./bench/internal/hosts -run AreMeasuredTogether $(LINK) -duration $(DURATION) -out $(abspath $(OUT))
+	@[ "$$(id -u)" = 0 ] || sudo chown -R "$$(id -u)" $(OUT)
 
 lab: deps ## keep these hosts up, for commands of your own, as root
 	go test $(as-root) -v -count 1 -timeout 0 ./bench/internal/hosts -up $(LINK)

@@ -38,7 +38,7 @@ type Traffic struct {
 	Frames int64   // that hosts sent
 	Lost   int64   // of these, by Link.Loss
 	Full   int64   // of these, dropped because frames of a tenth of a second waited for the bandwidth
-	Busy   float64 // share of the time in which the switch was not waiting
+	Busy   float64 // share of the time in which the switch was not waiting for frames
 }
 
 const (
