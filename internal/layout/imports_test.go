@@ -77,7 +77,7 @@ var rules = []struct {
 	{"bench/internal/compare", []string{"bench/internal/result", "bench/internal/stats", "internal/format"}, "a function of results; others make the runs and render"},
 	{"bench/internal/plan", []string{"bench/internal/result", "bench/internal/stats", "internal/format", "store"}, "a function of results: it measures and renders nothing"},
 	{"bench/comparisons", nil, "variant files are text"},
-	{"bench/internal/matrix", []string{"bench/internal/compare", "bench/internal/load", "bench/internal/plan", "bench/internal/redisops", "bench/internal/result", "bench/internal/stats", "internal/format", "store", "store/open"}, "it decides what to run and what that shows; others make the runs and render"},
+	{"bench/internal/matrix", []string{"bench/internal/backend", "bench/internal/compare", "bench/internal/load", "bench/internal/plan", "bench/internal/redisops", "bench/internal/result", "bench/internal/stats", "internal/format", "store", "store/open"}, "it decides what to run and what that shows; others make the runs and render"},
 	{"bench/internal/process", nil, "it knows this process, and not what it does"},
 	{"bench/internal/progress", []string{"bench/internal/load", "bench/internal/result", "bench/internal/session"}, "it shows what others do"},
 	{"bench/internal/environment", []string{"internal/filesystem", "bench/internal/cgroup", "bench/internal/result", "bench/internal/stats"}, "it describes a machine"},

@@ -1,7 +1,7 @@
 // Package backend knows what the bench needs of each store beside how it is opened: how
 // its server is started and with which settings, and how it is asked what it costs.
 //
-// Costs come from INFO of a Redis, from the status variables of a MariaDB or MySQL, and
+// Costs come from INFO of a Redis, of a Redis Cluster from that of each node, from the status variables of a MariaDB or MySQL, and
 // from the statistics of a PostgreSQL. SQL servers do not say how much CPU they use, so
 // their processes are read if they run on this machine, with those that have ended.
 // What a server wrote to disk is that of its processes on this machine; a Redis or MariaDB
@@ -53,14 +53,9 @@ type backend struct {
 	open         func(context.Context, Server) (sample.Store, error)
 }
 
-// Start starts a server for a store.
-func Start(ctx context.Context, driver string, cfg lab.Config) (*lab.Server, error) {
-	return backends[driver].Start(ctx, cfg)
-}
-
-// Setting returns the name of a setting as the server has it. It refuses one that moves
+// serverSetting returns the name of a setting as the server has it. It refuses one that moves
 // the server's files: their file system is a part of the result.
-func Setting(driver, name string) (string, error) {
+func serverSetting(driver, name string) (string, error) {
 	b := backends[driver]
 	if b.hyphens {
 		name = strings.ReplaceAll(name, "-", "_")
@@ -74,9 +69,9 @@ func Setting(driver, name string) (string, error) {
 // Server is a store's server to be sampled.
 type Server struct {
 	Driver string // others than those above are not sampled
-	URL    string
-	Local  bool   // it runs on this machine
-	PID    int    // its process, of several the one that started the others; 0: the one that listens on the port
+	URL    string // of a Redis Cluster that of any node: all are sampled
+	Local  bool   // it runs on this machine; of the nodes of a cluster, their addresses say it
+	PIDs   []int  // of the servers that were started for it, of each the process that started its others; else it is the one that listens on the port
 	Schema string // where an SQL store has its tables
 }
 

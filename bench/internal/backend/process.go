@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	stdnet "net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,8 +25,8 @@ type serverProcess struct {
 // findProcess returns the process that the server says, or that listens on its port.
 func findProcess(ctx context.Context, server Server, port int, programs ...string) (p serverProcess) {
 	switch {
-	case server.PID != 0:
-		p.pid = server.PID
+	case len(server.PIDs) > 0:
+		p.pid = server.PIDs[0]
 	case !server.Local:
 		p.missing = errors.New("it runs on another machine")
 	default:
@@ -168,4 +169,20 @@ func listener(ctx context.Context, port int, programs ...string) (pid int, err e
 		err = fmt.Errorf("%q listens, which only forwards", name)
 	}
 	return 0, fmt.Errorf("port %d: %w", port, err)
+}
+
+// Local reports whether a host is this machine.
+func Local(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := stdnet.ParseIP(host)
+	if ip == nil || ip.IsLoopback() {
+		return ip != nil
+	}
+	addresses, _ := stdnet.InterfaceAddrs() // without them it is another machine
+	return slices.ContainsFunc(addresses, func(a stdnet.Addr) bool {
+		own, ok := a.(*stdnet.IPNet)
+		return ok && own.IP.Equal(ip)
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,7 +14,6 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"sagabench/bench/internal/sample"
-	"sagabench/internal/tlsfiles"
 	"sagabench/lua"
 )
 
@@ -23,37 +23,68 @@ type redisEngine struct {
 	traffic traffic
 }
 
+// openRedis samples a Redis, or all nodes of the Redis Cluster that it is in.
 func openRedis(ctx context.Context, server Server) (sample.Store, error) {
-	url, files := tlsfiles.CutURL(server.URL)
-	opt, err := redis.ParseURL(url)
+	at, err := parseRedisURL(ctx, server.URL)
 	if err != nil {
-		// The error may quote the URL, and with it the password.
-		return nil, errors.New("the URL is not one of a Redis (redis://USER:PASSWORD@HOST:PORT/DB)")
-	}
-	if err := files.SetRedis(opt.TLSConfig); err != nil {
 		return nil, err
 	}
+	if at.sentinel {
+		host, _, _ := net.SplitHostPort(at.addresses[0])
+		server.Local = Local(host)
+	}
+	var errs []error
+	for _, address := range at.addresses {
+		one, err := openRedisServer(ctx, server, at.options, address)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case one.cluster:
+			return openRedisCluster(ctx, server, at.options, one, address)
+		default:
+			return one, nil
+		}
+	}
+	return nil, errors.Join(errs...)
+}
+
+// openRedisServer samples one server.
+func openRedisServer(ctx context.Context, server Server, options redis.Options, address string) (*redisSampler, error) {
 	r := &redisEngine{}
-	opt.PoolSize = 1
-	opt.MaxRetries, opt.DialerRetries = -1, 1
-	opt.DisableIdentity = true
-	opt.ContextTimeoutEnabled = true
-	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	opt.Dialer = r.traffic.counting(redis.NewDialer(opt))
-	r.client = redis.NewClient(opt)
-	if _, err := r.counters(ctx); err != nil {
+	options.Addr = address
+	options.PoolSize = 1
+	options.MaxRetries, options.DialerRetries = -1, 1
+	options.DisableIdentity = true
+	options.ContextTimeoutEnabled = true
+	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	options.Dialer = r.traffic.counting(redis.NewDialer(&options))
+	r.client = redis.NewClient(&options)
+	fields, err := r.info(ctx, "all")
+	if err == nil {
+		_, err = parseInfo(fields, 0, 0)
+	}
+	if err != nil {
 		return nil, errors.Join(err, r.close())
 	}
-	_, port, _ := net.SplitHostPort(opt.Addr) // it has just been dialed
+	if len(server.PIDs) > 1 { // which of them it is, it says itself
+		pid, _ := strconv.Atoi(fields["process_id"])
+		server.PIDs = slices.DeleteFunc(slices.Clone(server.PIDs), func(other int) bool { return other != pid })
+	}
+	_, port, _ := net.SplitHostPort(address) // it has just been dialed
 	n, _ := strconv.Atoi(port)
 	found := findProcess(ctx, server, n, "redis-server", "valkey-server")
 	settings, _ := r.client.ConfigGet(ctx, "appendfsync").Result() // managed servers refuse
-	return &redisSampler{newSampler(ctx, r, found), settings["appendfsync"]}, nil
+	return &redisSampler{
+		sampler: newSampler(ctx, r, found), redis: r, cluster: fields["cluster_enabled"] == "1",
+		appendfsync: settings["appendfsync"],
+	}, nil
 }
 
 // redisSampler adds what is special about Redis: it runs its commands on one core.
 type redisSampler struct {
 	sampler
+	redis       *redisEngine
+	cluster     bool   // it is a node of one
 	appendfsync string // empty: the server does not say
 }
 
@@ -79,6 +110,8 @@ func notTheLog(before, after, appendfsync string) error {
 	return nil
 }
 
+var errReplicasCounted = errors.New("before version 7.0 it counts what it sends to replicas, too")
+
 func (r *redisEngine) close() error { return r.client.Close() }
 
 // counters asks for everything at once: until 7.0, INFO takes no list of sections.
@@ -100,8 +133,8 @@ func parseInfo(fields map[string]string, sent, got int64) (*counters, error) {
 		deleted: int64(n.whole("expired_keys") + n.whole("evicted_keys")),
 		values: map[string]float64{
 			// Since 7.0 the totals include the bytes of replication.
-			"store_bytes_in":  n.whole("total_net_input_bytes") - n.optional("total_net_repl_input_bytes") - float64(sent),
-			"store_bytes_out": n.whole("total_net_output_bytes") - n.optional("total_net_repl_output_bytes") - float64(got),
+			keyBytesIn:  n.whole("total_net_input_bytes") - n.optional("total_net_repl_input_bytes") - float64(sent),
+			keyBytesOut: n.whole("total_net_output_bytes") - n.optional("total_net_repl_output_bytes") - float64(got),
 			// The buffers of ordinary clients are left in: they are much the same at both
 			// ends, and what Redis reports of them is seconds old.
 			keyMemory: n.whole("used_memory") - n.optional("mem_not_counted_for_evict") - n.optional("mem_replication_backlog"),
@@ -120,8 +153,11 @@ func parseInfo(fields map[string]string, sent, got int64) (*counters, error) {
 	// The next rewrite is for what was appended since the last one.
 	appended := n.optional("aof_current_size") - n.optional("aof_base_size")
 	c.debt = &appended
+	if fields["total_net_repl_output_bytes"] == "" && n.optional("connected_slaves") > 0 {
+		c.unknown = map[string]error{keyBytesOut: errReplicasCounted}
+	}
 	calls, err := clientCalls(fields)
-	c.values["store_calls"] = calls
+	c.values[keyCalls] = calls
 	if err := errors.Join(n.err, err); err != nil {
 		return nil, fmt.Errorf("read INFO: %w", err)
 	}

@@ -120,7 +120,7 @@ func TestUsage_SamplerAloneCostsRedisNothing(t *testing.T) {
 		store, cfg := opened(t, redisAt(server))
 		cfg.Every = 5 * time.Millisecond
 		s := begin(t, cfg)
-		require.Eventually(t, func() bool { return store.(*redisSampler).engine.(*redisEngine).traffic.got.Load() > 10_000 }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return store.(*redisSampler).redis.traffic.got.Load() > 10_000 }, time.Minute, time.Millisecond)
 		u := end(t, s)
 		require.Zero(t, *u.Total.StoreBytesIn)
 		require.Zero(t, *u.Total.StoreBytesOut)

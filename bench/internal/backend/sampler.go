@@ -49,6 +49,9 @@ const (
 	keyFsyncs = "store_fsyncs"
 	keyMemory = "store_memory_bytes" // it may shrink
 
+	keyBytesIn  = "store_bytes_in"
+	keyBytesOut = "store_bytes_out"
+	keyCalls    = "store_calls"
 	keyWritten  = "store_bytes_written"
 	keyRSS      = "store_rss_bytes"
 	keyUsed     = "store_used_bytes"
@@ -76,7 +79,13 @@ var _ sample.Store = (*sampler)(nil)
 
 func (s *sampler) Close() error                              { return s.close() }
 func (s *sampler) CPU(ctx context.Context) (*float64, error) { return s.cpu(ctx) }
-func (s *sampler) PID() int                                  { return s.process.pid }
+
+func (s *sampler) PIDs() []int {
+	if s.process.pid == 0 {
+		return nil
+	}
+	return []int{s.process.pid}
+}
 
 func newSampler(ctx context.Context, e engine, process serverProcess) sampler {
 	_, err := process.sum(ctx, writtenBy)

@@ -54,7 +54,7 @@ func TestUsage_RedisWritesItsLog(t *testing.T) {
 	}
 	elsewhere := redisAt(server)
 	here := elsewhere
-	here.PID = server.PID()
+	here.PIDs = []int{server.PID()}
 
 	s := begin(t, config(elsewhere))
 	load()

@@ -74,7 +74,7 @@ it. If SAGABENCH_SERVER_TOKEN is set, that token is sent to them.`,
 			if !cmd.Flags().Changed(targetFlag) {
 				o.store = args[0]
 				on, err = a.setUp(cmd.Context(), o)
-			} else if err = o.start.none(); err == nil && o.fill != 0 {
+			} else if err = o.start.None(); err == nil && o.fill != 0 {
 				err = errors.New("--fill: the servers run already; fill the store through them")
 			} else if err == nil {
 				on, err = a.running(targets, session.ProtocolBench, args, "capacity")
@@ -130,9 +130,10 @@ func (a *app) findCapacity(ctx context.Context, on setup, cfg capacity.Config) (
 		on.cfg.Load.Progress = nil
 	}
 	on.cfg.SLO = cfg.SLO
-	cfg.Load, cfg.Batches, cfg.Status = on.cfg.Load, on.flushers, on.cfg.Status
+	cfg.Load, cfg.Status = on.cfg.Load, on.cfg.Status
 	measured, err := session.Open(ctx, on.cfg, on.servers)
 	if err == nil {
+		cfg.Batches = on.flushers * measured.Partitions()
 		summary, err = capacity.Run(ctx, cfg, measured)
 	}
 	shown.EndBar()

@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
 
+	"sagabench/bench/internal/backend"
 	"sagabench/bench/internal/process"
 )
 
@@ -101,7 +102,7 @@ Without arguments it is bench run pebble: the embedded store, no server needed.
 bench STORE is bench serve STORE. A store is pebble, pebble:DIR, one of redis,
 mysql (or MariaDB) and postgres, as configured, or the URL of a server:
 
-  redis://[user:password@]host:port[/db]             rediss:// for TLS
+  redis://[user:password@]host:port[/db]             rediss:// for TLS; any node of a Redis Cluster
   mysql://user[:password]@host:port/                 ?tls=true
   postgres://user[:password]@host:port/database      ?sslmode=verify-full
 
@@ -120,7 +121,7 @@ each code above 0: build the program for scripts (make build).`,
 			if len(args) == 1 {
 				return a.serve(cmd.Context(), args[0], true)
 			}
-			return a.run(cmd.Context(), runOptions{store: defaultStore})
+			return a.run(cmd.Context(), runOptions{store: defaultStore, start: backend.Start{Nodes: 1}})
 		},
 	}
 	a.configFlag(root)

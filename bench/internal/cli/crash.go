@@ -18,18 +18,17 @@ func (a *app) runCrash(ctx context.Context, job matrix.Job) (run result.MatrixRu
 	if err != nil {
 		return run, err
 	}
-	own, settings, err := v.app.prepare(v.run)
+	own, servers, err := v.app.prepare(v.run)
 	if err != nil {
 		return run, err
 	}
 	started := own.servers.(*session.Started)
-	if !started.Store.Embedded() && !v.run.start.start {
+	if !started.Store.Embedded() && !servers.Any() {
 		return run, fmt.Errorf("crash: %s has a server that was not started for it, want the name of a store", started.Store.Driver)
 	}
 	cfg := loss.Default()
 	cfg.Store, cfg.Program, cfg.Token, cfg.Scenario = started.Store, started.Program, own.cfg.Token, own.cfg.Scenario
-	cfg.Server = v.run.start.server
-	cfg.Server.Settings = settings
+	cfg.Server = servers.Node()
 	cfg.Crash = cmp.Or(loss.Crash(job.Variant.Values.Text(matrix.KeyCrash)), cfg.Crash)
 	cfg.InFlight, cfg.Duration, cfg.Dir = own.cfg.Load.InFlight, job.Variant.Values.Duration(matrix.KeyDuration, cfg.Duration), job.Dir
 	began := time.Now()

@@ -118,7 +118,7 @@ func (a *app) matrix(ctx context.Context, file matrix.File, options matrix.Optio
 
 // jobFlags are the keys of a variant that are flags of bench run, with hyphens.
 var jobFlags = []string{
-	matrix.KeyDurability, matrix.KeyInFlight, matrix.KeyRate, matrix.KeyDuration, matrix.KeyWarmup,
+	matrix.KeyDurability, matrix.KeyNodes, matrix.KeyReplicas, matrix.KeyInFlight, matrix.KeyRate, matrix.KeyDuration, matrix.KeyWarmup,
 	matrix.KeySteps, matrix.KeyBranches, matrix.KeyPayload, matrix.KeyFail, matrix.KeyFill,
 }
 
@@ -157,7 +157,7 @@ func (a *app) jobVariant(job matrix.Job, without ...string) (*variant, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.run.start.server = serverOf(values)
+	v.run.start.Server = serverOf(values)
 	v.app.options.Load.Seed = job.Seed
 	if !progress.NewDisplay(a.stderr).Terminal {
 		v.app.stderr = io.Discard // the lines of each run would hide those of the matrix
@@ -185,7 +185,11 @@ func (a *app) runSagas(ctx context.Context, job matrix.Job) (result.MatrixRun, e
 		slo = &asked
 	}
 	s, err := v.measure(ctx, job.Dir)
-	return result.MatrixRun{Envelope: s.Envelope, CPULimit: v.cpuLimit, Metrics: matrix.OfSaga(s, slo)}, err
+	metrics := matrix.OfSaga(s, slo)
+	if job.Variant.Values.Text(matrix.KeyNodes) == "1" {
+		matrix.AddBusiest(metrics)
+	}
+	return result.MatrixRun{Envelope: s.Envelope, CPULimit: v.cpuLimit, Metrics: metrics}, err
 }
 
 // runCapacity makes a search as bench capacity does, and plans for the asked rate.

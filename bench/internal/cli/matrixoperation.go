@@ -20,7 +20,7 @@ import (
 func (a *app) runOperation(ctx context.Context, job matrix.Job) (run result.MatrixRun, err error) {
 	began, values := time.Now(), job.Variant.Values
 	cfg := matrix.OperationConfig(values)
-	servers, err := a.operationServers(ctx, values)
+	servers, topology, err := a.operationServers(ctx, values)
 	if err != nil {
 		return run, err
 	}
@@ -39,7 +39,7 @@ func (a *app) runOperation(ctx context.Context, job matrix.Job) (run result.Matr
 		Run: result.Run{
 			ID: result.RunID(began, open.Redis), Started: began, DurationS: time.Since(began).Seconds(), Command: a.command(),
 			Store:    session.StoreOf(r.Store),
-			Topology: servers.Topology, SharedHost: len(servers.PIDs) > 0, Commit: environment.Commit(ctx),
+			Topology: topology, SharedHost: len(servers.PIDs) > 0, Commit: environment.Commit(ctx),
 		},
 		Validity:    r.Validity(),
 		Environment: environment.Describe(ctx),
@@ -49,30 +49,33 @@ func (a *app) runOperation(ctx context.Context, job matrix.Job) (run result.Matr
 
 // operationServers starts the server or the cluster of a variant, unless it names the URL of
 // one that runs.
-func (a *app) operationServers(ctx context.Context, values matrix.Values) (backend.RedisNodes, error) {
+func (a *app) operationServers(ctx context.Context, values matrix.Values) (started backend.Started, topology string, err error) {
 	name := cmp.Or(values.Text(matrix.KeyStore), open.Redis)
 	target, err := a.target(name)
 	if err != nil {
-		return backend.RedisNodes{}, err
+		return started, "", err
 	}
-	nodes := values.Int(matrix.KeyNodes, 1)
-	start := starting{start: name == open.Redis, server: serverOf(values), durability: values.Text(matrix.KeyDurability)}
+	if target.Driver != open.Redis {
+		return started, "", fmt.Errorf("store: %s: operations are measured on a Redis", target.Driver)
+	}
+	start := backend.Start{
+		Start: name == open.Redis, Server: serverOf(values), Durability: values.Text(matrix.KeyDurability),
+		Nodes: values.Int(matrix.KeyNodes, 1),
+	}
 	for setting, value := range values.Settings() {
-		start.set = append(start.set, setting+"="+value)
+		start.Set = append(start.Set, setting+"="+value)
 	}
-	switch {
-	case target.Driver != open.Redis:
-		return backend.RedisNodes{}, fmt.Errorf("store: %s: operations are measured on a Redis", target.Driver)
-	case !start.start && nodes > 1:
-		return backend.RedisNodes{}, errors.New("nodes are servers that are started: leave them or the URL out")
-	}
-	settings, err := start.check(name, &target)
+	servers, err := start.Check(name, &target)
 	if err != nil {
-		return backend.RedisNodes{}, err
+		return started, "", err
 	}
-	if !start.start {
-		return backend.RedisNodes{URLs: []string{name}, Topology: "one Redis that was running", Stop: func() error { return nil }}, nil
+	if !servers.Any() {
+		return backend.Started{URLs: []string{name}, Stop: func() error { return nil }}, "one Redis that was running", nil
 	}
-	start.server.Settings = settings
-	return backend.StartRedis(ctx, start.server, nodes)
+	topology = "client and Redis on one machine"
+	if start.Nodes > 1 {
+		topology = fmt.Sprintf("client and Redis Cluster of %d masters on one machine", start.Nodes)
+	}
+	started, err = servers.Start(ctx)
+	return started, topology, err
 }

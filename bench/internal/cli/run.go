@@ -29,13 +29,13 @@ const resultsDir = "sagabench-results"
 // runOptions are the arguments of bench run that are not settings.
 type runOptions struct {
 	store string
-	start starting
+	start backend.Start
 	fill  int64
 }
 
 // flags binds the flags of how the store is made ready.
 func (o *runOptions) flags(f *pflag.FlagSet) {
-	o.start.flags(f)
+	startFlags(f, &o.start)
 	f.Int64Var(&o.fill, "fill", 0, "finished sagas to put into the store before, which are not measured")
 }
 
@@ -68,6 +68,7 @@ func (a *app) runCommand() *cobra.Command {
 A URL with a password is better set by the environment: anybody on this machine can
 read the arguments of its programs.`,
 		Example: `  bench run redis --start --durability D3
+  bench run redis --start --nodes 3 --replicas 1
   bench run mysql --start --set innodb_flush_log_at_trx_commit=2
   bench run postgres --start --set synchronous_commit=off
   SAGABENCH_MYSQL_URL=$(cat url) bench run mysql --duration 30s`,
@@ -94,7 +95,7 @@ func (a *app) run(ctx context.Context, o runOptions) error {
 type setup struct {
 	cfg       session.Config
 	servers   session.Servers
-	flushers  int    // batches that the servers may have in progress at the store; 0: unknown
+	flushers  int    // batches that the servers may have in progress at each partition of the store; 0: unknown
 	stop      func() // stops the store's server, if one was started
 	cpuLimit  string // how the CPU of the store's server is limited; empty: it is not
 	startable string // the store whose server --start would start; empty: it did, or there is none
@@ -110,46 +111,45 @@ func (s *setup) advise(err error) error {
 
 // setUp prepares a bench server of our own, and starts the store's server if asked to.
 func (a *app) setUp(ctx context.Context, o runOptions) (setup, error) {
-	own, settings, err := a.prepare(o)
-	if err != nil || !o.start.start {
+	own, servers, err := a.prepare(o)
+	if err != nil || !servers.Any() {
 		return own, err
 	}
-	started := own.servers.(*session.Started)
-	o.start.server.Settings = settings
-	server, err := backend.Start(ctx, started.Store.Driver, o.start.server)
+	started, err := servers.Start(ctx)
 	if err != nil {
 		return own, err
 	}
-	own.stop, own.cpuLimit = func() { server.Stop() }, server.CPULimit()
-	started.StoreServer = server
-	started.Store.SetURL(server.URL())
+	own.stop, own.cpuLimit = func() { started.Stop() }, started.CPULimit
+	measured := own.servers.(*session.Started)
+	measured.StoreServers = started
+	measured.Store.SetURL(started.URL())
 	return own, nil
 }
 
-// prepare checks all that can be checked before anything is started. settings are those
-// of the store's server, if it is to be started.
-func (a *app) prepare(o runOptions) (own setup, settings map[string]string, err error) {
+// prepare checks all that can be checked before anything is started. servers are those of
+// the store, if they are to be started.
+func (a *app) prepare(o runOptions) (own setup, servers backend.Servers, err error) {
 	own.stop = func() {}
 	if o.fill < 0 {
-		return own, nil, fmt.Errorf("--fill: %d, at least 0", o.fill)
+		return own, servers, fmt.Errorf("--fill: %d, at least 0", o.fill)
 	}
 	target, err := a.target(o.store)
 	if err != nil {
-		return own, nil, err
+		return own, servers, err
 	}
-	if settings, err = o.start.check(o.store, &target); err != nil {
-		return own, nil, err
+	if servers, err = o.start.Check(o.store, &target); err != nil {
+		return own, servers, err
 	}
 	if own.cfg, err = a.sessionConfig(target.Driver); err != nil {
-		return own, nil, err
+		return own, servers, err
 	}
 	program, err := a.benchServer(target.Driver)
-	if !o.start.start && !target.Embedded() {
+	if !servers.Any() && !target.Embedded() {
 		own.startable = target.Driver
 	}
-	own.cfg.Durability = o.start.durability
+	own.cfg.Durability = o.start.Durability
 	own.servers, own.flushers = &session.Started{Store: target, Program: program, Preload: o.fill}, a.sagaConfig().Commit.Flushers
-	return own, settings, err
+	return own, servers, err
 }
 
 // benchServer returns how to start a bench server for a run.
@@ -250,7 +250,7 @@ func (a *app) command() string {
 	words := []string{programWords}
 	for i, arg := range a.args {
 		if flag, setting, ok := a.valueOf(setFlag, i); ok {
-			arg = flag + redactSetting(open.Redact(setting))
+			arg = flag + backend.RedactSetting(open.Redact(setting))
 		} else if flag, targets, ok := a.valueOf(targetFlag, i); ok {
 			urls := strings.Split(targets, ",")
 			for k := range urls {

@@ -34,7 +34,7 @@ func TestRun_OnASQLServer_HasItsCosts(t *testing.T) {
 		require.True(t, s.Validity.Valid, s.Validity.Because)
 		require.Equal(t, "D3", s.Run.Store.Durability)
 		require.Equal(t, k.name, s.Run.Store.Driver)
-		require.Equal(t, "load, app and store on one machine, in three processes", s.Run.Topology)
+		require.Equal(t, "load, app and store on one machine, in processes of their own", s.Run.Topology)
 		require.Positive(t, s.Check.Acknowledged)
 		require.Equal(t, s.Check.Acknowledged, *s.Check.Terminal)
 		require.Zero(t, *s.Check.Lost+*s.Check.BothOutcomes+*s.Check.Uncompensated+*s.Check.Unfinished)

@@ -125,11 +125,12 @@ func Make(a, b Side) (Comparison, result.Validity, error) {
 		Seeds:       sharedSeeds(a.Runs, b.Runs),
 	}
 	r.warnMismatched(c.Differences)
-	for _, m := range Figures {
+	figures := figuresOf(a, b)
+	for _, m := range figures {
 		c.Metrics = append(c.Metrics, m.values(a, b))
 	}
 	levels := c.levels()
-	for i, m := range Figures {
+	for i, m := range figures {
 		measured := &c.Metrics[i]
 		measured.samples = samples(a, b, m.Of)
 		drift := measured.setRatio(levels[m.main])

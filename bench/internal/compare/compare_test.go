@@ -69,7 +69,7 @@ func TestMake_RanksNobodyWithFewRuns(t *testing.T) {
 		require.True(t, v.Valid)
 		require.Contains(t, v.Warnings[0], "not ranked: too few runs: ")
 		for _, m := range c.Metrics {
-			if m.Metric == "store_calls" || m.Metric == "store_bytes_written" {
+			if slices.Contains([]string{"store_calls", "store_bytes_written", compare.KeyBusiest}, m.Metric) {
 				continue // these runs do not have them
 			}
 			require.Nil(t, m.Better)
@@ -322,4 +322,21 @@ func TestCompare_FindsATenthOnAHostOfUnevenSpeed(t *testing.T) {
 	m := metric(t, c, "app_cpu_to_load")
 	require.InDelta(t, 1.1, m.Ratio.Value, 0.03)
 	require.Equal(t, c.A.Name, *m.Better)
+}
+
+func TestMake_ComparesOneServerWithTheBusiestMasterOfACluster(t *testing.T) {
+	t.Parallel()
+	a, b := sides(5, quiet())
+	for i := range b.Runs {
+		b.Runs[i].Run.Store.Settings = map[string]string{"appendfsync": "always", "masters": "3"}
+		b.Runs[i].CostPerSaga.StoreBusiestCPUUS = ptr(*b.Runs[i].CostPerSaga.StoreCPUUS / 3)
+	}
+	c, _ := compared(t, a, b)
+	m := metric(t, c, compare.KeyBusiest)
+	require.InDelta(t, 9.9, *m.A, 0.5, "one server is its own busiest")
+	require.InDelta(t, 1.0/3, m.Ratio.Value, 0.02)
+
+	a, b = sides(5, quiet())
+	c, _ = compared(t, a, b)
+	require.Nil(t, metric(t, c, compare.KeyBusiest).A, "there is no cluster")
 }

@@ -1,6 +1,9 @@
 package compare
 
 import (
+	"cmp"
+	"slices"
+
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/stats"
 )
@@ -41,6 +44,31 @@ var Figures = func() []Figure {
 	}
 	return list
 }()
+
+// figuresOf returns Figures. Beside a cluster, one server is compared with its busiest master.
+func figuresOf(a, b Side) []Figure {
+	list := slices.Clone(Figures)
+	if a.Runs[0].Run.Store.Masters() == 0 && b.Runs[0].Run.Store.Masters() == 0 {
+		return list
+	}
+	for i := range list {
+		if list[i].Key == KeyBusiest {
+			list[i].Of = func(s result.Summary) *float64 { return cmp.Or(s.CostPerSaga.StoreBusiestCPUUS, ofOneServer(s)) }
+		}
+	}
+	return list
+}
+
+// KeyBusiest is the figure that only a cluster has.
+const KeyBusiest = "store_busiest_cpu_us"
+
+// ofOneServer returns the CPU of the store's server, or nil if it is a cluster.
+func ofOneServer(s result.Summary) *float64 {
+	if s.Run.Store.Masters() > 0 {
+		return nil
+	}
+	return s.CostPerSaga.StoreCPUUS
+}
 
 // toLoad divides a CPU time per saga by that of the load generator, which does the same
 // work for both sides. On a host whose speed changes between runs, the quotient varies

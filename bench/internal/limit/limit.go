@@ -61,7 +61,11 @@ func Find(r result.Resources, failed int64, machine Machine) result.Limit {
 func find(r result.Resources, failed int64, machine Machine) result.Limit {
 	command := candidate{}
 	if r.StoreOneCore {
-		command = candidate{"store CPU", atMostOne(cmp.Or(r.StoreMainCore, r.StoreCores)), "the store keeps %s of the one core busy on which it runs commands"}
+		who, core := "the store", cmp.Or(r.StoreMainCore, r.StoreCores)
+		if r.StoreCPUImbalance != nil {
+			who, core = "the busiest master", r.StoreMainCore
+		}
+		command = candidate{"store CPU", atMostOne(core), who + " keeps %s of the one core busy on which it runs commands"}
 	}
 	host := candidate{"CPU of the machine", notStolen(r.HostBusy, r.HostSteal), "its cores are %s busy" + CoresByProcess(r)}
 	one := candidate{"one core of the machine", notStolen(busiestCore(r), r.HostSteal), "one of its cores is %s busy: " + onOneCore(r) + CoresByProcess(r)}

@@ -26,6 +26,12 @@ func TestFind_NamesWhatIsFull(t *testing.T) {
 				r.StoreOneCore, r.StoreCores, r.StoreMainCore, r.StoreChildCores = true, value(1.2), value(0.9), value(0.3)
 			}, "store CPU", "the store keeps 90% of the one core busy on which it runs commands",
 		},
+		"one core of the busiest master, not the sum of all": {func(r *result.Resources) {
+			r.StoreOneCore, r.StoreCores, r.StoreMainCore, r.StoreCPUImbalance = true, value(2.4), value(0.9), value(1.1)
+		}, "store CPU", "the busiest master keeps 90% of the one core busy on which it runs commands"},
+		"masters that are all half busy": {func(r *result.Resources) {
+			r.StoreOneCore, r.StoreCores, r.StoreMainCore, r.StoreCPUImbalance = true, value(1.5), value(0.5), value(1)
+		}, "", "most used: one core of the machine, 65%"},
 		"one core of Redis": {func(r *result.Resources) { r.StoreOneCore, r.StoreCores = true, value(0.96) }, "store CPU", "the store keeps 96% of the one core busy on which it runs commands"},
 		"cores of a store":  {func(r *result.Resources) { r.StoreCores = value(3.6) }, "store CPU", "the store keeps 90% of the 4 cores that it may use busy"},
 		"half a core of Redis": {func(r *result.Resources) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"sagabench/bench/internal/backend"
 	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/redisops"
 	"sagabench/bench/internal/result"
@@ -48,6 +49,7 @@ const (
 	KeyPayload  = "payload"
 	KeyFail     = "fail"
 	KeyFill     = "fill"
+	KeyReplicas = "replicas"
 	KeySLO      = "slo"
 	KeyHold     = "hold"
 
@@ -125,7 +127,8 @@ var keys = []key{
 	integer(KeyPipeline, ofOperations, 1, redisops.MaxPipeline),
 	oneOf(KeyKeys, ofOperations, "one", "many"),
 	integer(KeyKeysPerRequest, ofOperations, 1, redisops.MaxKeysPerRequest),
-	integer(KeyNodes, ofOperations, 1, 16),
+	integer(KeyNodes, []Measure{MeasureSaga, MeasureCapacity, MeasureOperation}, 1, backend.MaxNodes),
+	integer(KeyReplicas, ofSagas, 0, backend.MaxReplicas),
 
 	oneOf(KeyCrash, []Measure{MeasureCrash}, "process", "machine"),
 }

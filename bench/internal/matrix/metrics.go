@@ -82,7 +82,7 @@ type sagaFigure struct {
 // sagaFigures are those of bench compare, and what only a table shows.
 var sagaFigures = func() (list []sagaFigure) {
 	rank := map[string]bool{"achieved_per_s": true, "p99_ms": true, "store_cpu_us": true, "store_bytes_written": true}
-	shown := map[string]bool{"app_cpu_us": true, "store_fsyncs": true, "store_memory_bytes": true}
+	shown := map[string]bool{"app_cpu_us": true, compare.KeyBusiest: true, "store_fsyncs": true, "store_memory_bytes": true}
 	for _, f := range compare.Figures {
 		if f.Key == "load_cpu_us" || strings.HasSuffix(f.Key, "_to_load") {
 			continue // they show the load generator
@@ -154,6 +154,13 @@ func OfSaga(s result.Summary, slo *result.SLO) map[string]float64 {
 		}
 	}
 	return metrics
+}
+
+// AddBusiest makes one server comparable with a cluster: it is its own busiest master.
+func AddBusiest(metrics map[string]float64) {
+	if cpu, ok := metrics["store_cpu_us"]; ok {
+		metrics[compare.KeyBusiest] = cpu
+	}
 }
 
 // OfCapacity returns the metrics of a search, without those of a plan.

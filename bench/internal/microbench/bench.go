@@ -108,6 +108,9 @@ func (b *bench) identify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if fields["cluster_enabled"] == "1" {
+		return errors.New("it is a node of a Redis Cluster, which takes calls for its own slots only: price the scripts on a single server, which runs a call as a node does (--start starts one)")
+	}
 	b.server = Server{Version: fields["redis_version"], Allocator: fields["mem_allocator"], Settings: map[string]string{}}
 	for _, name := range []string{"io-threads", "appendonly", "appendfsync", "save", "hz", "zset-max-ziplist-entries"} {
 		setting, err := b.control.ConfigGet(ctx, name).Result()

@@ -58,7 +58,7 @@ func (b *bench) part(ctx context.Context, c client, length time.Duration, elemen
 		return l.run(ctx, length), ctx.Err()
 	}
 	runtime.GC() // what came before is not the measured part's garbage
-	if err := b.begin(ctx); err != nil {
+	if err := b.servers.Begin(ctx); err != nil {
 		return Result{}, err
 	}
 	before, err := readOwn(wire)
@@ -67,11 +67,11 @@ func (b *bench) part(ctx context.Context, c client, length time.Duration, elemen
 	}
 	r := l.run(ctx, length)
 	after, err := readOwn(wire)
-	if err := errors.Join(err, b.end(ctx)); err != nil {
+	if err := errors.Join(err, b.servers.End(ctx)); err != nil {
 		return Result{}, err
 	}
 	before.costs(after, &r)
-	b.nodes(&r)
+	b.used(&r)
 	return r, ctx.Err()
 }
 

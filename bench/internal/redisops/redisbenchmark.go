@@ -87,7 +87,7 @@ func (b *bench) sendWithBenchmark(ctx context.Context, path string, n int64) (r 
 	for _, arg := range b.w.goRedis(ctx, b.control.Pipeline(), key, b.w).Args() { // queued, and never sent
 		args = append(args, fmt.Sprint(arg))
 	}
-	if err := b.begin(ctx); err != nil {
+	if err := b.servers.Begin(ctx); err != nil {
 		return r, err
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
@@ -100,7 +100,7 @@ func (b *bench) sendWithBenchmark(ctx context.Context, path string, n int64) (r 
 	if err != nil { // its output may quote the command, which is long
 		return r, fmt.Errorf("redis-benchmark: %w: %.200s", err, problems.String()+out.String())
 	}
-	if err := b.end(ctx); err != nil {
+	if err := b.servers.End(ctx); err != nil {
 		return r, err
 	}
 	if err := parseBenchmark(out.Bytes(), n, &r); err != nil {
@@ -114,7 +114,7 @@ func (b *bench) sendWithBenchmark(ctx context.Context, path string, n int64) (r 
 	}
 	cpu := float64((cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Nanoseconds()) / 1e3
 	r.ClientCPUUS = per(&cpu, float64(n))
-	b.nodes(&r)
+	b.used(&r)
 	return r, nil
 }
 

@@ -28,29 +28,20 @@ type Result struct {
 	// Counted at the connections, per operation.
 	RoundTrips, BytesSent, BytesReceived *float64
 
-	Nodes []Node         // in the order of the URLs
-	Store store.Settings // of the server, or of the node with the lowest durability
+	Servers   result.Cost      // what the servers used in all: those of its figures that are the store's
+	Resources result.Resources // of the same
+	Store     store.Settings   // of the server, or of the node with the lowest durability
 
 	// Failures says what could not be measured, and why.
 	Failures []string
-}
-
-// Node is what one server used in all. What is nil was not measurable.
-type Node struct {
-	Address           string
-	CPUUS             *float64
-	MainCore          *float64 // share of a core that its main thread used
-	BytesIn, BytesOut *float64
-	BytesWritten      *float64 // to disk
-	RSSBytes          *float64 // at the end
 }
 
 // Metrics returns the figures by key. Those that were not measurable are absent.
 //
 //   - ops_per_s, requests_per_s
 //   - p50_ms, p95_ms, p99_ms, max_ms, mean_ms: latency of a request
-//   - server_cpu_us, client_cpu_us: per operation; busiest_cpu_us: of the node of a cluster that
-//     used most, per operation of all nodes; main_core: share of a core that its main thread used
+//   - server_cpu_us, client_cpu_us: per operation; busiest_cpu_us: of the master of a cluster that
+//     used most, per operation of all; main_core: share of a core that its main thread used
 //   - client_allocs, client_alloc_bytes, round_trips, bytes_sent, bytes_received: per operation
 //   - server_bytes_written: to disk, per operation
 //   - server_rss_bytes: resident memory of all servers at the end
@@ -81,17 +72,11 @@ func (r Result) Metrics() map[string]float64 {
 	set("bytes_sent", r.BytesSent)
 	set("bytes_received", r.BytesReceived)
 
-	cpu, busiest := r.nodes(func(n Node) *float64 { return n.CPUUS })
-	set("server_cpu_us", per(cpu, ops))
-	if len(r.Nodes) > 1 {
-		set("busiest_cpu_us", per(busiest, ops))
-	}
-	_, core := r.nodes(func(n Node) *float64 { return n.MainCore })
-	set("main_core", core)
-	written, _ := r.nodes(func(n Node) *float64 { return n.BytesWritten })
-	set("server_bytes_written", per(written, ops))
-	rss, _ := r.nodes(func(n Node) *float64 { return n.RSSBytes })
-	set("server_rss_bytes", rss)
+	set("server_cpu_us", per(r.Servers.StoreCPUUS, ops))
+	set("busiest_cpu_us", per(r.Servers.StoreBusiestCPUUS, ops))
+	set("main_core", r.Resources.StoreMainCore)
+	set("server_bytes_written", per(r.Servers.StoreBytesWritten, ops))
+	set("server_rss_bytes", r.Resources.StoreRSSBytes)
 	return m
 }
 
@@ -114,23 +99,6 @@ func (r Result) Validity() result.Validity {
 			"shared CPUs: client and servers used %.2f and %.2f of %.0f cores, so the rate is that of both together", client, servers, all))
 	}
 	return v
-}
-
-// nodes returns the sum and the highest of a figure; nil if a node lacks it.
-func (r Result) nodes(of func(Node) *float64) (sum, most *float64) {
-	if len(r.Nodes) == 0 {
-		return nil, nil
-	}
-	sum, most = new(float64), new(float64)
-	for _, n := range r.Nodes {
-		x := of(n)
-		if x == nil {
-			return nil, nil
-		}
-		*sum += *x
-		*most = max(*most, *x)
-	}
-	return sum, most
 }
 
 func per(x *float64, n float64) *float64 {

@@ -24,7 +24,7 @@ type bench struct {
 	target  target
 	w       *workload
 	control goRedisClient // for all but the measured operations
-	servers []sample.Store
+	servers sample.Store
 }
 
 // Run measures one operation, and removes the keys that it wrote. It returns an error if the
@@ -66,17 +66,10 @@ func Run(ctx context.Context, cfg Config) (_ Result, err error) {
 	return r, errors.Join(err, b.removeKeys(ctx))
 }
 
-func (b *bench) prepare(ctx context.Context) error {
-	for i, url := range b.cfg.URLs {
-		server := backend.Server{Driver: open.Redis, URL: url}
-		if len(b.cfg.PIDs) > 0 {
-			server.Local, server.PID = true, b.cfg.PIDs[i]
-		}
-		s, err := backend.Sampler(server)(ctx)
-		if err != nil {
-			return fmt.Errorf("%s: %w", b.target.addrs[i], err)
-		}
-		b.servers = append(b.servers, s)
+func (b *bench) prepare(ctx context.Context) (err error) {
+	server := backend.Server{Driver: open.Redis, URL: b.cfg.URLs[0], Local: len(b.cfg.PIDs) > 0, PIDs: b.cfg.PIDs}
+	if b.servers, err = backend.Sampler(server)(ctx); err != nil {
+		return err
 	}
 	if b.w.script != "" {
 		if err := b.onEachServer(ctx, func(c *redis.Client) error { return c.ScriptLoad(ctx, b.w.script).Err() }); err != nil {
@@ -174,45 +167,17 @@ func (b *bench) listLength(want float64) int64 {
 	return int64(min(want, maxListBytes/float64(b.cfg.Payload+overhead)))
 }
 
-// begin reads the servers' counters.
-func (b *bench) begin(ctx context.Context) error {
-	return b.eachSampler(func(s sample.Store) error { return s.Begin(ctx) })
-}
-
-// end reads them again.
-func (b *bench) end(ctx context.Context) error {
-	return b.eachSampler(func(s sample.Store) error { return s.End(ctx) })
-}
-
-func (b *bench) eachSampler(do func(sample.Store) error) error {
-	for i, s := range b.servers {
-		if err := do(s); err != nil {
-			return fmt.Errorf("%s: %w", b.target.addrs[i], err)
-		}
-	}
-	return nil
-}
-
-// nodes sets what the servers used in r.Elapsed.
-func (b *bench) nodes(r *Result) {
-	for i, s := range b.servers {
-		u := sample.Usage{Elapsed: r.Elapsed}
-		s.AddTo(&u)
-		r.Nodes = append(r.Nodes, Node{
-			Address: b.target.addrs[i], CPUUS: u.Total.StoreCPUUS, MainCore: u.Resources.StoreMainCore,
-			BytesIn: u.Total.StoreBytesIn, BytesOut: u.Total.StoreBytesOut,
-			BytesWritten: u.Total.StoreBytesWritten, RSSBytes: u.Resources.StoreRSSBytes,
-		})
-		for _, failure := range u.Failures {
-			r.Failures = append(r.Failures, b.target.addrs[i]+": "+failure)
-		}
-	}
+// used sets what the servers used in r.Elapsed.
+func (b *bench) used(r *Result) {
+	u := sample.Usage{Elapsed: r.Elapsed}
+	b.servers.AddTo(&u)
+	r.Servers, r.Resources, r.Failures = u.Total, u.Resources, append(r.Failures, u.Failures...)
 }
 
 func (b *bench) close() error {
 	err := b.control.Close()
-	for _, s := range b.servers {
-		err = errors.Join(err, s.Close())
+	if b.servers != nil {
+		err = errors.Join(err, b.servers.Close())
 	}
 	return err
 }

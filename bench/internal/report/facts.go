@@ -48,10 +48,14 @@ func loadFacts(s result.Summary) (f facts) {
 	return f
 }
 
-// costFacts has one line for each group of figures: CPU, bytes and operations.
-func costFacts(c result.Cost) (f facts) {
-	group := ""
+// costFacts has one line for each group of figures: CPU, bytes and operations, and what
+// only a cluster has.
+func costFacts(m result.Measurement) (f facts) {
+	c, group := m.CostPerSaga, ""
 	for _, field := range result.CostFields {
+		if field.OfCluster() && field.Of(c) == nil {
+			continue
+		}
 		figure := field.Short + " " + field.Missing(c)
 		if x := field.Of(c); x != nil {
 			figure = field.Short + " " + format.Number(*x)
@@ -66,6 +70,9 @@ func costFacts(c result.Cost) (f facts) {
 		} else {
 			f[len(f)-1].Value += ", " + figure
 		}
+	}
+	if x := m.Resources.StoreCPUImbalance; x != nil && c.StoreBusiestCPUUS != nil { // on the last line
+		f[len(f)-1].Value += fmt.Sprintf(", %s × the mean", format.Ratio(*x))
 	}
 	return f
 }

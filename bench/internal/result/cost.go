@@ -14,6 +14,7 @@ type Cost struct {
 	StoreCalls        *float64 `json:"store_calls" label:"store calls" group:"store operations" short:"calls" merge:"store"`                 // commands sent by clients
 	StoreRoundTrips   *float64 `json:"store_round_trips" label:"store round trips" group:"store operations" short:"round trips" merge:"app"`
 	StoreFsyncs       *float64 `json:"store_fsyncs" label:"store fsyncs" group:"store operations" short:"fsyncs" merge:"store"`
+	StoreBusiestCPUUS *float64 `json:"store_busiest_cpu_us" label:"busiest master's CPU" unit:"µs" group:"cluster" short:"CPU of the busiest master" merge:"store"` // of a Redis Cluster: of the master that used most, per saga of all masters
 
 	// NotMeasurable has the keys of figures that are null because they are below what can be
 	// measured: other work hides them.
@@ -26,6 +27,12 @@ var CostFields = fieldsOf[Cost]()
 // groupCPU is the group of the figures that are CPU time. Their short names are the
 // processes: store, app and load.
 const groupCPU = "CPU"
+
+// groupCluster is the group of the figures that only the store of a cluster has.
+const groupCluster = "cluster"
+
+// OfCluster reports whether only the store of a cluster has the figure.
+func (f Field[T]) OfCluster() bool { return f.Group == groupCluster }
 
 // IsCPU reports whether the figure is CPU time.
 func (f Field[T]) IsCPU() bool { return f.Group == groupCPU }

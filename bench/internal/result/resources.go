@@ -3,12 +3,13 @@ package result
 // Resources is the average use of resources during a measurement.
 type Resources struct {
 	// CPU, in busy cores.
-	LoadCores       *float64 `json:"load_cores" label:"load, cores" merge:"sum"`
-	AppCores        *float64 `json:"app_cores" label:"app, cores"`
-	StoreCores      *float64 `json:"store_cores" label:"store, cores" merge:"store"`
-	StoreMainCore   *float64 `json:"store_main_core" label:"store's main thread, cores" merge:"store"` // of a Redis: the one that runs its commands
-	StoreChildCores *float64 `json:"store_child_cores" label:"store's children, cores" merge:"store"`  // of a Redis: rewrites and snapshots that ended meanwhile, all of their CPU
-	StoreOneCore    bool     `json:"store_one_core"`                                                   // whether the store's server runs its commands on one core
+	LoadCores         *float64 `json:"load_cores" label:"load, cores" merge:"sum"`
+	AppCores          *float64 `json:"app_cores" label:"app, cores"`
+	StoreCores        *float64 `json:"store_cores" label:"store, cores" merge:"store"`
+	StoreMainCore     *float64 `json:"store_main_core" label:"store's main thread, cores" merge:"store"`       // of a Redis: the one that runs its commands; of a cluster that of the busiest master
+	StoreChildCores   *float64 `json:"store_child_cores" label:"store's children, cores" merge:"store"`        // of a Redis: rewrites and snapshots that ended meanwhile, all of their CPU
+	StoreOneCore      bool     `json:"store_one_core"`                                                         // whether the store's server, or each node of a cluster, runs its commands on one core
+	StoreCPUImbalance *float64 `json:"store_cpu_imbalance" label:"CPU imbalance of the masters" merge:"store"` // of a Redis Cluster: CPU of the busiest master divided by the mean of all masters
 
 	// Cores that the processes may use: those of the CPU affinity, or of the cgroup's CPU
 	// quota if that is less.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -61,6 +62,12 @@ type Store struct {
 
 // Embedded reports whether the store is a part of the app's process.
 func (s Store) Embedded() bool { return s.Driver == "pebble" }
+
+// Masters returns the number of masters of a Redis Cluster; 0: the store is none.
+func (s Store) Masters() int {
+	n, _ := strconv.Atoi(s.Settings["masters"])
+	return max(0, n)
+}
 
 // Scenario is the saga that was run.
 type Scenario struct {

@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"maps"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -8,23 +9,38 @@ import (
 	"sagabench/bench/internal/cgroup"
 )
 
-// allowed is the CPU that a process of this machine may use. What is nil is unknown.
+// allowed is the CPU that processes of this machine may use. What is nil is unknown.
 type allowed struct {
 	cores     *float64 // of its CPU affinity, or of its quota if that is less
 	throttled cgroup.Throttled
 }
 
-// allowedOf is that of a process, which may run on these CPUs.
-func allowedOf(pid int, cpus []int) (a allowed) {
-	group, err := cgroup.Of(pid)
-	if err != nil || len(cpus) == 0 {
+// allowedOf is that of processes, which may run on these CPUs.
+func allowedOf(cpus []int, pids ...int) (a allowed) {
+	if len(cpus) == 0 {
 		return a
 	}
-	cores := float64(len(cpus))
-	if group.Quota != nil {
-		cores = min(cores, *group.Quota)
+	quota, unlimited := 0.0, false
+	throttled := cgroup.Throttled{}
+	for _, pid := range pids {
+		group, err := cgroup.Of(pid)
+		if err != nil {
+			return a
+		}
+		before := len(throttled)
+		maps.Copy(throttled, group.Throttled)
+		switch {
+		case group.Quota == nil:
+			unlimited = true
+		case len(throttled) > before: // else it shares the quota of another
+			quota += *group.Quota
+		}
 	}
-	return allowed{cores: &cores, throttled: group.Throttled}
+	cores := float64(len(cpus))
+	if !unlimited {
+		cores = min(cores, quota)
+	}
+	return allowed{cores: &cores, throttled: throttled}
 }
 
 // throttledShare returns the share of the time that was in periods in which the process

@@ -35,17 +35,17 @@ func Default() Config {
 	return Config{Every: time.Second, Timeout: 5 * time.Second}
 }
 
-// Store measures the server of a store over one interval. Only CPU and PID may be called
-// at any time.
+// Store measures the server of a store, or all of them, over one interval. Only CPU and
+// PIDs may be called at any time.
 type Store interface {
-	// PID returns the server's process on this machine, the one that started the others
-	// of several; 0: unknown.
-	PID() int
+	// PIDs returns the servers' processes on this machine, of each the one that started its
+	// others. It returns none if one is unknown.
+	PIDs() []int
 
 	Begin(ctx context.Context) error
 	End(ctx context.Context) error
 
-	// CPU returns the seconds of CPU that the server has used since it started; nil if
+	// CPU returns the seconds of CPU that the servers have used since they started; nil if
 	// they are unknown. It is cheap.
 	CPU(ctx context.Context) (*float64, error)
 
@@ -157,12 +157,11 @@ func (s *snapshot) readProcesses(ctx context.Context, sampler *Sampler) {
 		s.fail("the device of the store", err)
 	}
 	s.cpus = validity.CPUs{Load: cpusOf(os.Getpid()), App: cpusOf(sampler.cfg.AppPIDs...)}
-	s.load = allowedOf(os.Getpid(), s.cpus.Load)
+	s.load = allowedOf(s.cpus.Load, os.Getpid())
 	if sampler.store != nil {
-		if pid := sampler.store.PID(); pid != 0 {
-			s.cpus.Store = cpusOf(pid)
-			s.store = allowedOf(pid, s.cpus.Store)
-		}
+		pids := sampler.store.PIDs()
+		s.cpus.Store = cpusOf(pids...)
+		s.store = allowedOf(s.cpus.Store, pids...)
 	}
 	s.at = time.Now()
 	s.own, err = readOwnUse()

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"sagabench/bench/internal/backend"
 	"sagabench/bench/internal/environment"
 	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/result"
@@ -67,8 +68,8 @@ type site struct {
 	store      *open.Target // nil: unknown, so it is not audited
 	ownPlace   bool         // the store's prefix or schema was made for the session
 	temporary  string       // directory of a store that was made for the session
-	storePID   int          // of the store's server; 0: unknown
-	storeDir   string       // of its files; empty: unknown
+	storePIDs  []int        // of the store's servers; empty: unknown
+	storeDir   string       // of the files of the first; empty: unknown
 	topology   string       // see result.Run
 	sharedHost bool         // see result.Run
 	targets    []string     // see result.Run
@@ -91,11 +92,12 @@ type Session struct {
 	targets []load.Target
 	sample  sample.Config
 
-	before    store.Settings
-	disk      *result.StoreDisk // nil: it is not known where the store's files are
-	cpus      validity.CPUs     // that the processes may use
-	leftovers int64             // sagas in the store before the first measurement
-	started   time.Time
+	before     store.Settings
+	partitions int               // of the store: see store.Partitioned
+	disk       *result.StoreDisk // nil: it is not known where the store's files are
+	cpus       validity.CPUs     // that the processes may use
+	leftovers  int64             // sagas in the store before the first measurement
+	started    time.Time
 
 	tried, measured  int
 	journals         []string // directories of measurements with a journal
@@ -110,7 +112,7 @@ func Open(ctx context.Context, cfg Config, servers Servers) (*Session, error) {
 	if err := servers.check(ctx, cfg); err != nil {
 		return nil, err
 	}
-	s := &Session{cfg: cfg, servers: servers, site: servers.describe(cfg)}
+	s := &Session{cfg: cfg, servers: servers, site: servers.describe(cfg), partitions: 1}
 	s.leftovers = s.site.preloaded
 	inDir := s.site.temporary != ""
 	if !inDir { // a store that cannot be opened is an error before anything is made
@@ -146,6 +148,21 @@ func Open(ctx context.Context, cfg Config, servers Servers) (*Session, error) {
 	}
 	return s, nil
 }
+
+// add says that the store is a cluster, if it is one.
+func (s *site) add(c backend.Cluster) {
+	if len(c.Masters) == 0 {
+		return
+	}
+	s.topology += "; the store is " + c.String()
+	if !s.sharedHost && c.Local() {
+		s.topology += ", with nodes on this machine"
+		s.sharedHost = true
+	}
+}
+
+// Partitions returns how many the store has. Each has batches of its own in flight.
+func (s *Session) Partitions() int { return s.partitions }
 
 // stepsDir holds a directory for each call of Measure.
 const stepsDir = "steps"

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"sagabench/bench/internal/backend"
 	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/server"
@@ -25,10 +26,10 @@ import (
 // a store's server the sagas get a key prefix or a schema of their own, which is removed
 // at the end. An embedded store without a directory gets one that is removed, too.
 type Started struct {
-	Store       open.Target
-	StoreServer *lab.Server // of the store, if it was started for the session; may be nil
-	Program     Program
-	Preload     int64 // finished sagas to put into the store before
+	Store        open.Target
+	StoreServers backend.Started // of the store, if they were started for the session
+	Program      Program
+	Preload      int64 // finished sagas to put into the store before
 
 	process *lab.Process
 	log     *os.File // stderr of the process, open as long as it runs
@@ -74,9 +75,7 @@ func (w *Started) describe(cfg Config) site {
 	target := w.Store.Fresh()
 	retention := target.Config.Retention.Seconds()
 	s := site{store: &target, ownPlace: !target.Embedded(), sharedHost: true, preloaded: w.Preload, retentionS: &retention}
-	if w.StoreServer != nil {
-		s.storePID, s.storeDir = w.StoreServer.PID(), w.StoreServer.Dir()
-	}
+	s.storePIDs, s.storeDir = w.StoreServers.PIDs, w.StoreServers.Dir
 	switch {
 	case target.Embedded():
 		s.topology = "load and app with its embedded store on one machine, in two processes"
@@ -85,7 +84,7 @@ func (w *Started) describe(cfg Config) site {
 			target.Config.Pebble.Dir = s.temporary
 		}
 	case local(target.URL()):
-		s.topology = "load, app and store on one machine, in three processes"
+		s.topology = "load, app and store on one machine, in processes of their own"
 	default:
 		s.topology = "load and app on one machine, store on another"
 	}

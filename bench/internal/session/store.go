@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
-	"slices"
 
 	"sagabench/bench/internal/audit"
 	"sagabench/bench/internal/backend"
@@ -36,6 +34,14 @@ func (s *Session) inspectStore(ctx context.Context) (err error) {
 	if s.before, err = s.settings(ctx, st); err != nil {
 		return err
 	}
+	if p, ok := st.(store.Partitioned); ok {
+		s.partitions = p.Partitions()
+	}
+	cluster, err := backend.ClusterOf(ctx, s.storeServer())
+	if err != nil {
+		return err
+	}
+	s.site.add(cluster)
 	if has := s.before.Durability; s.cfg.Durability != "" && has.String() != s.cfg.Durability {
 		return fmt.Errorf("durability: the store has %s (%s), not %s: check its other settings: %v", has, has.Meaning(), s.cfg.Durability, s.before.Values)
 	}
@@ -85,12 +91,16 @@ func (s *Session) sampleConfig() sample.Config {
 	if s.disk != nil {
 		cfg.StoreDevice = s.disk.Device
 	}
-	if store := s.site.store; store != nil {
-		cfg.OpenStore = backend.Sampler(backend.Server{
-			Driver: store.Driver, URL: store.URL(), Local: local(store.URL()), PID: s.site.storePID, Schema: store.Schema(),
-		})
+	if s.site.store != nil {
+		cfg.OpenStore = backend.Sampler(s.storeServer())
 	}
 	return cfg
+}
+
+// storeServer describes the store's server. The store must be known.
+func (s *Session) storeServer() backend.Server {
+	store := s.site.store
+	return backend.Server{Driver: store.Driver, URL: store.URL(), Local: local(store.URL()), PIDs: s.site.storePIDs, Schema: store.Schema()}
 }
 
 // audit compares the store with the journals, and removes a place of the session's own.
@@ -163,19 +173,5 @@ func (s *Session) removeTemporary() {
 // local reports whether a URL's host is this machine.
 func local(raw string) bool {
 	u, err := url.Parse(raw)
-	if err != nil {
-		return false
-	}
-	if u.Hostname() == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(u.Hostname())
-	if ip == nil || ip.IsLoopback() {
-		return ip != nil
-	}
-	addresses, _ := net.InterfaceAddrs() // without them it is another machine
-	return slices.ContainsFunc(addresses, func(a net.Addr) bool {
-		own, ok := a.(*net.IPNet)
-		return ok && own.IP.Equal(ip)
-	})
+	return err == nil && backend.Local(u.Hostname())
 }

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"sagabench/bench/internal/result"
+	"sagabench/deploy/lab/labtest"
+	"sagabench/deploy/lab/redisnodes"
+)
+
+// requireCluster wants the result of a run on a Redis Cluster with its costs.
+func requireCluster(t *testing.T, got outcome) (s result.Summary) {
+	t.Helper()
+	got.requireRan(t)
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
+	require.Equal(t, 3, s.Run.Store.Masters())
+	require.True(t, s.Run.SharedHost)
+	require.Zero(t, *s.Check.Lost+*s.Check.BothOutcomes+*s.Check.Uncompensated)
+	if s.Load.Requests > 1000 { // else a master may have none of them
+		c := s.CostPerSaga
+		require.Positive(t, *c.StoreBusiestCPUUS)
+		require.Less(t, *c.StoreBusiestCPUUS, *c.StoreCPUUS)
+		require.GreaterOrEqual(t, *s.Resources.StoreCPUImbalance, 1.0)
+		require.Positive(t, *c.StoreCalls)
+		require.Positive(t, *c.StoreBytesIn)
+	}
+	return s
+}
+
+func TestRun_StartsARedisCluster(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	s := requireCluster(t, p.run("run", "redis", "--start", "--nodes", "3", "--durability", "D2",
+		"--duration", "1s", "--warmup", "200ms", "--out", "there", "--json"))
+	require.Equal(t, "load, app and store on one machine, in processes of their own; the store is a Redis Cluster of 3 masters", s.Run.Topology)
+	require.Equal(t, "D2", s.Run.Store.Durability)
+	require.NotNil(t, s.Resources.StoreCoresUsable, "of its processes")
+	require.NotNil(t, s.Environment.StoreDisk)
+	page, err := os.ReadFile(filepath.Join(p.dir, "there", "report.md"))
+	require.NoError(t, err)
+	require.Contains(t, string(page), "× the mean")
+}
+
+// Any node of a cluster names all of it.
+func TestBench_OnARedisCluster(t *testing.T) {
+	t.Parallel()
+	cluster := labtest.StartCluster(t, redisnodes.ClusterConfig{Masters: 3, Replicas: 1})
+	replica := cluster.URLs()[5]
+	p := newProgram(t)
+	s := requireCluster(t, p.run("run", replica, "--duration", "500ms", "--warmup", "100ms", "--json"))
+	require.Contains(t, s.Run.Topology, "a Redis Cluster of 3 masters and 3 replicas")
+
+	server := p.serve(cluster.URLs()[1], "--listen", "127.0.0.1:0")
+	s = requireCluster(t, p.run("load", cluster.URLs()[2], "--target", server.url, "--rate", "200/s", "--duration", "500ms", "--warmup", "0s", "--json"))
+	server.stop()
+
+	got := p.run("check", replica, "--json")
+	require.Equal(t, exitOK, got.code, got.stderr+got.stdout)
+	var checked result.Envelope
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &checked))
+	require.Equal(t, s.Check.Acknowledged, *checked.Check.Terminal)
+	require.Equal(t, 3, checked.Run.Store.Masters())
+
+	got = p.run("lua", "--redis", replica, "--duration", "100ms")
+	require.Equal(t, exitError, got.code)
+	require.Contains(t, got.stderr, "is a node of a Redis Cluster")
+}
