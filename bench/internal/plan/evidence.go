@@ -50,7 +50,7 @@ func gather(results []result.Result) (evidence, error) {
 		}); twice {
 			return evidence{}, fmt.Errorf("%w: result %s is there twice", ErrNoPlan, run.ID)
 		}
-		if run.Store.Driver != e.store.Driver || run.Store.Durability != e.store.Durability ||
+		if run.Store.Driver != e.store.Driver || run.Store.Durability != e.store.Durability || run.Store.Masters() != e.store.Masters() ||
 			run.Scenario != e.scenario || run.SharedHost != e.shared || e.shared && environment.Cores != e.cores {
 			return evidence{}, fmt.Errorf("%w: results %s and %s have different stores, durability, sagas or machines", ErrNoPlan, e.ids[0], run.ID)
 		}

@@ -57,8 +57,9 @@ func (e evidence) keeps() figure {
 	return figure{value: x, known: true, basis: fmt.Sprintf("a finished saga keeps %s bytes (%s)", format.Number(x), e.names())}
 }
 
-// memoryOfRedis is what its machine has to have: all sagas are in memory.
-func (s sizing) memoryOfRedis(sagas []Line) []Line {
+// memoryOfRedis is what its machine has to have: all sagas are in memory. Of a cluster it is
+// what all masters have together. masters is nil if their number is unknown.
+func (s sizing) memoryOfRedis(sagas []Line, masters *int) []Line {
 	if !s.e.oneCore() || sagas[0].Value == nil || sagas[1].Value == nil {
 		return nil
 	}
@@ -76,12 +77,19 @@ func (s sizing) memoryOfRedis(sagas []Line) []Line {
 	backlog := Line{What: "replication backlog", Unit: "bytes", Basis: "repl-backlog-size of the measured store"}
 	total := 2 * *resident.Value
 	if size, err := strconv.ParseFloat(s.e.store.Settings["repl-backlog-size"], 64); err == nil {
+		if masters != nil && *masters > 1 {
+			size *= float64(*masters)
+			backlog.Basis += fmt.Sprintf(", for each of %d masters", *masters)
+		}
 		backlog.Value = &size
 		total += size
 	} else {
 		backlog.Basis = "repl-backlog-size was not read from the measured store"
 	}
 	sum := Line{What: "memory of the store", Unit: "bytes", Value: &total, Basis: "the sum of the three above"}
+	if s.e.store.Masters() > 0 {
+		sum.Basis += ", of all masters; a replica needs as much as its master"
+	}
 	if has := float64(s.e.memory); s.e.shared && has > 0 && total > has {
 		sum.Caveat = fmt.Sprintf("more than the %s GB of the measured machine: a shorter retention needs less", format.Number(has/1e9))
 	}

@@ -58,11 +58,14 @@ func (s sizing) storeLost(g group) loss {
 		l.line.Basis = "the number of nodes is not known"
 		return l
 	}
-	all := 100.0
-	l.share = 1
-	l.line.Value, l.line.Basis = &all, "all sagas are on one node"
+	l.share = 1 / float64(*g.n)
+	percent := 100 * l.share
+	l.line.Value, l.line.Basis = &percent, "all sagas are on one node"
+	if *g.n > 1 {
+		l.line.Basis = "sagas are spread evenly over the masters"
+	}
 	l.line.Caveat = "until a replica has taken over, or it is back"
-	l.words = "the store: 100% of the sagas wait until a replica of the lost node has taken over, or it is back"
+	l.words = fmt.Sprintf("the store: %s of the sagas wait until a replica of the lost node has taken over, or it is back", format.Percent(l.share))
 	return l
 }
 

@@ -108,12 +108,12 @@ func Make(d Demand, results []result.Result) (Plan, result.Validity, error) {
 	}
 	warnings := s.warnings()
 	app, store := s.hosts(), s.nodes()
-	storeRate := s.peak
+	storeRate := store.each
 	if s.e.store.Embedded() {
 		storeRate = app.each
 	}
 	sagas := s.sagas()
-	memory := s.memoryOfRedis(sagas)
+	memory := s.memoryOfRedis(sagas, store.n)
 	if n := len(memory) - 1; n >= 0 && memory[n].Caveat != "" {
 		warnings = append(warnings, fmt.Sprintf("memory: the store needs %s GB, %s", format.Number(*memory[n].Value/1e9), memory[n].Caveat))
 	}

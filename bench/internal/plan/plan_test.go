@@ -162,13 +162,54 @@ func TestMake_SaysWhatIsMoreThanWasMeasured(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, line(t, p.Lines, "store nodes").Value)
 	require.Contains(t, shown(p, validity, "").Headline, "one Redis server cannot carry 120,000/s at the measured cost: at most 111,111/s by the CPU of its main thread (")
-	require.Contains(t, p.Impossible, "the application would have to split its sagas over independent servers")
+	require.Contains(t, p.Impossible, "a Redis Cluster may carry more: measure one")
 	require.NoError(t, shown(p, validity, "").Check())
 
 	low, _, err := plan.Make(plan.Demand{RatePerS: 500, Peak: 1, SLO: level}, of(searched()))
 	require.NoError(t, err)
 	require.True(t, line(t, low.Lines, "app CPU").Extrapolated)
 	require.Contains(t, low.Because[0], "extrapolated: nothing was measured within 0.5 to 1.5 times the planned rate")
+}
+
+// onCluster is the search on a Redis Cluster of three masters, the busiest of which used half
+// of a core for its commands at 8,000/s.
+func onCluster() *result.CapacitySummary {
+	c := searched()
+	c.Run.Store.Settings = map[string]string{"masters": "3", "repl-backlog-size": "1000"}
+	for i := range c.Capacity.Steps {
+		m := &c.Capacity.Steps[i]
+		m.Resources.StoreMainCore = ptr(0.5 * m.Load.AchievedPerS / 8000)
+	}
+	return c
+}
+
+func TestMake_SizesAClusterFromACluster(t *testing.T) {
+	t.Parallel()
+	p, validity, err := plan.Make(plan.Demand{RatePerS: 4000, Peak: 2, SLO: level}, of(onCluster()))
+	require.NoError(t, err)
+	nodes := line(t, p.Lines, "store nodes")
+	require.InDelta(t, 3, *nodes.Value, 0)
+	require.False(t, nodes.Extrapolated)
+	require.InEpsilon(t, 0.5, *line(t, p.Lines, "store main thread").Value, 1e-9)
+	require.InEpsilon(t, 100.0/3, *line(t, p.Lines, "sagas waiting when a store node is lost").Value, 1e-9)
+	require.InDelta(t, 3000, *line(t, p.Lines, "replication backlog").Value, 0)
+	require.Contains(t, shown(p, validity, "").Headline, "1 app host and 3 store nodes (redis) for 4,000 sagas/s")
+
+	p, validity, err = plan.Make(plan.Demand{RatePerS: 40_000, Peak: 1, SLO: level}, of(onCluster()))
+	require.NoError(t, err)
+	nodes = line(t, p.Lines, "store nodes")
+	require.InDelta(t, 15, *nodes.Value, 0, "five times the rate that three held")
+	require.True(t, nodes.Extrapolated)
+	require.Contains(t, nodes.Caveat, "if each of 15 carries as much as each of 3 did, which was not measured")
+	require.InEpsilon(t, 0.5, *line(t, p.Lines, "store main thread").Value, 1e-9, "each has as much as at the held rate")
+	require.InEpsilon(t, 40_000*10e-6, *line(t, p.Lines, "store CPU").Value, 2e-2, "of all, at the cost of the held rate")
+	require.Empty(t, p.Impossible)
+	require.NoError(t, shown(p, validity, "").Check())
+
+	one := searched()
+	one.Run.ID = "one"
+	_, _, err = plan.Make(modest, append(of(onCluster()), of(one)...))
+	require.ErrorIs(t, err, plan.ErrNoPlan, "one server says nothing about a cluster")
 }
 
 // A slow moment far below the highest held rate changes nothing: what was held was held.

@@ -113,8 +113,9 @@ func (s sizing) byCPU(most int, factor, capacity float64) (n int, f figure) {
 // ceil leaves out what is due to rounding.
 func ceil(x float64) int { return max(1, int(math.Ceil(x-1e-9))) }
 
-// nodes are those of the store. There is one server, whatever the rate: Redis as it is used
-// here cannot be a cluster, and an SQL store has one primary.
+// nodes are those of the store. There is one server, whatever the rate, unless a Redis Cluster
+// was measured: what one carries is not known from one server, and an SQL store has one
+// primary.
 func (s sizing) nodes() group {
 	nodes := Line{What: "store nodes", Unit: "nodes"}
 	g := group{name: "store nodes", each: s.peak}
@@ -129,6 +130,8 @@ func (s sizing) nodes() group {
 		nodes.Caveat = "each host keeps the sagas it was given on its own disk; nobody else may open them"
 		g.lines = []Line{nodes}
 		return g
+	case s.e.store.Masters() > 0:
+		return s.masters()
 	}
 	nodes.Unit, nodes.Value, g.n = "primary", &one, &n
 	nodes.Basis = fmt.Sprintf("one held %s/s (%s), and the peak is %s of that", format.Number(s.held.rate), s.e.names(), format.Percent(s.peak/s.held.rate))
@@ -136,6 +139,9 @@ func (s sizing) nodes() group {
 	if g.full = s.held.rate / s.peak; nodes.Extrapolated {
 		g.full = 0
 		nodes.Caveat = "that one carries more than it held was not measured"
+		if s.e.oneCore() {
+			nodes.Caveat += "; " + measureCluster
+		}
 	}
 	used := s.e.at(s.peak, "store CPU per saga", " µs", storeCPU).line("store CPU", "cores busy", s.peak/perCore)
 	if s.e.oneCore() {
@@ -143,10 +149,42 @@ func (s sizing) nodes() group {
 			nodes.Value, nodes.Caveat, g.n = nil, why, nil
 		}
 		children := s.e.at(s.peak, "CPU of children per saga", " µs", childCPU).line("store children", "cores busy", s.peak/perCore)
-		g.lines = []Line{nodes, s.commands().line("store main thread", "of its one core", s.peak/perCore), children, used}
+		g.lines = []Line{nodes, s.commands(s.peak).line("store main thread", "of its one core", s.peak/perCore), children, used}
 		return g
 	}
 	g.lines = []Line{nodes, s.cores(used), used}
+	return g
+}
+
+const measureCluster = "a Redis Cluster may carry more: measure one (bench capacity redis --start --nodes 3, or with its URL)"
+
+// masters are those of a Redis Cluster: as many as were measured if they held the peak, else
+// as many as carry it if each carries what each of these held.
+func (s sizing) masters() group {
+	together := s.e.store.Masters()
+	fromHeld := func(rate float64) int { return max(together, ceil(s.peak*float64(together)/rate)) }
+	n := fromHeld(s.held.rate)
+	value := float64(n)
+	l := Line{
+		What: "store nodes", Unit: "masters", Value: &value, Extrapolated: n > together,
+		Basis:  fmt.Sprintf("%s held %s/s (%s), and the peak is %s of that", format.Plural(int64(together), "master"), format.Number(s.held.rate), s.e.names(), format.Percent(s.peak/s.held.rate)),
+		Caveat: "replicas are not counted",
+	}
+	if n > together {
+		l.Caveat = fmt.Sprintf("if each of %d carries as much as each of %d did, which was not measured: the more masters, the smaller are the batches; %s", n, together, l.Caveat)
+	}
+	if s.held.low != nil && *s.held.low > 0 { // 0: one of the searches held none
+		low, high := float64(fromHeld(*s.held.high)), float64(fromHeld(*s.held.low))
+		l.Low, l.High, l.Spans = &low, &high, s.held.spans
+	}
+	g := group{name: "store nodes", n: &n, each: s.peak * float64(together) / value}
+	g.full = s.held.rate / g.each
+	at := func(name string, of measure) figure { return s.e.at(g.each, name, " µs", of) }
+	g.lines = []Line{
+		l, s.commands(g.each).line("store main thread", "of the busiest master's one core", g.each/perCore),
+		at("CPU of children per saga", childCPU).line("store children", "cores busy", s.peak/perCore),
+		at("store CPU per saga", storeCPU).line("store CPU", "cores busy", s.peak/perCore),
+	}
 	return g
 }
 
@@ -179,20 +217,20 @@ func (s sizing) cores(used Line) Line {
 
 // commands is the CPU that a saga takes on the thread that runs a Redis' commands, or else
 // all of the store's. Its children, which rewrite the log and write snapshots, are in the
-// store's CPU.
-func (s sizing) commands() figure {
-	if f := s.e.at(s.peak, "main-thread CPU per saga", " µs", mainCPU); f.known {
+// store's CPU. Of a cluster it is that of the busiest master, for a saga of all masters.
+func (s sizing) commands(perS float64) figure {
+	if f := s.e.at(perS, "main-thread CPU per saga", " µs", mainCPU); f.known || s.e.store.Masters() > 0 {
 		return f
 	}
-	return s.e.at(s.peak, "store CPU per saga (that of its main thread was not measured)", " µs", storeCPU)
+	return s.e.at(perS, "store CPU per saga (that of its main thread was not measured)", " µs", storeCPU)
 }
 
 // impossible says why one Redis cannot carry the peak; empty if it may.
 func (s sizing) impossible() string {
-	f := s.commands()
-	if !s.e.oneCore() || s.peak*f.value <= perCore {
+	f := s.commands(s.peak)
+	if !s.e.oneCore() || s.e.store.Masters() > 0 || s.peak*f.value <= perCore {
 		return ""
 	}
-	return fmt.Sprintf("one Redis server cannot carry %s/s at the measured cost: at most %s/s by the CPU of its main thread (%s); the application would have to split its sagas over independent servers",
-		format.Number(s.peak), format.Number(perCore/f.value), f.basis)
+	return fmt.Sprintf("one Redis server cannot carry %s/s at the measured cost: at most %s/s by the CPU of its main thread (%s); %s",
+		format.Number(s.peak), format.Number(perCore/f.value), f.basis, measureCluster)
 }

@@ -43,16 +43,43 @@ func TestSideBySide_ShowsWhatEachAppHostAdds(t *testing.T) {
 	require.Regexp(t, `\n  1 +10,000 .* –\n`, got)
 	require.Regexp(t, `\n  2 +18,000 .* 8,000 \(7,382 to 8,618\)\n`, got) // √(540²+300²) either way
 	require.Regexp(t, `\n  3 +20,000 .* 2,000 \(1,193 to 2,807\)\n`, got) // √(600²+540²)
-	require.Contains(t, unwrapped(got), "From 2 to 3 app hosts each added 2,000 (1,193 to 2,807) sagas/s, 20.0% of the rate per host with 1. With 3 the limit is store CPU. Expect no more from the next one.")
+	require.Contains(t, unwrapped(got), "From 2 to 3 app hosts each added 2,000 (1,193 to 2,807) sagas/s, 20.0% of the rate of each with 1. With 3 the limit is store CPU. Expect no more from the next one.")
 	require.NotContains(t, got, "The app hosts shared a machine")
 
 	five := searchWithHosts(t, 5, 19_000)
 	five.Capacity.Run.SharedHost, five.Capacity.Capacity.Spread = true, nil
 	got = sideBySideText(t, two, five)
 	require.Regexp(t, `\n  5 +19,000 .* 333\n`, got)
-	require.Contains(t, unwrapped(got), "each added 333 sagas/s, 3.70% of the rate per host with 2.")
+	require.Contains(t, unwrapped(got), "each added 333 sagas/s, 3.70% of the rate of each with 2.")
 	require.Contains(t, unwrapped(got), "The app hosts shared a machine")
 	require.Contains(t, unwrapped(sideBySideText(t, one, searchWithHosts(t, 2, 9000))), "From 1 to 2 app hosts: no more sagas/s. With 2 the limit is store CPU.")
+}
+
+func TestSideBySide_ShowsWhatEachMasterAdds(t *testing.T) {
+	t.Parallel()
+	withMasters := func(n int, rate, busiest float64) result.Result {
+		r := searchWithHosts(t, 1, rate)
+		r.Capacity.Run.ID, r.Capacity.Run.Store.Driver, r.Dir = fmt.Sprintf("masters-%d", n), "redis", ""
+		for i := range r.Capacity.Capacity.Steps {
+			m := &r.Capacity.Capacity.Steps[i]
+			m.CostPerSaga.StoreCPUUS = resulttest.Ptr(12.0)
+			if n > 1 {
+				r.Capacity.Run.Store.Settings = map[string]string{"masters": fmt.Sprint(n)}
+				m.CostPerSaga.StoreBusiestCPUUS, m.Resources.StoreCPUImbalance = &busiest, resulttest.Ptr(1.04)
+			}
+		}
+		return r
+	}
+	got := sideBySideText(t, withMasters(3, 24_000, 4.2), withMasters(1, 10_000, 0))
+	require.Contains(t, got, "Throughput over masters of the store")
+	require.Regexp(t, `\n  1 +10,000 .* – +12\.0 +–\n`, got)
+	require.Regexp(t, `\n  3 +24,000 .* 7,000 \(.* to .*\) +4\.20 +1\.040\n`, got)
+	require.NotContains(t, got, "Throughput over app hosts")
+
+	two := withMasters(3, 24_000, 4.2)
+	two.Capacity.Run.AppHosts = 2
+	got = sideBySideText(t, two, withMasters(1, 10_000, 0))
+	require.NotContains(t, got, "Throughput over", "two things differ")
 }
 
 // Only results of one system show how throughput grows with its hosts.
