@@ -1,6 +1,7 @@
 package compose_test
 
 import (
+	"cmp"
 	"database/sql"
 	"os"
 	"os/user"
@@ -56,7 +57,12 @@ func mysqlSettings(set map[string]string) map[string]string {
 
 func class(t *testing.T, server *lab.Server) store.Durability {
 	t.Helper()
-	target, err := open.Parse(server.URL(), open.DefaultConfig())
+	return classWith(t, server, open.DefaultConfig())
+}
+
+func classWith(t *testing.T, server *lab.Server, cfg open.Config) store.Durability {
+	t.Helper()
+	target, err := open.Parse(server.URL(), cfg)
 	require.NoError(t, err)
 	s, err := target.Fresh().Open(t.Context())
 	require.NoError(t, err)
@@ -112,7 +118,7 @@ func run(t *testing.T, script []string, account string, env []string, replace ..
 // wait waits until a health check passes.
 func wait(t *testing.T, check string, env []string) {
 	t.Helper()
-	run(t, []string{"sh", "-c", "until " + check + "; do sleep 0.1; done"}, "", env)
+	run(t, []string{"sh", "-c", "until (" + check + "\n); do sleep 0.1; done"}, "", env)
 }
 
 func TestRedisCluster_IsMadeOfMastersWithReplicas(t *testing.T) {
@@ -126,12 +132,14 @@ func TestRedisCluster_IsMadeOfMastersWithReplicas(t *testing.T) {
 		}
 	}
 	var replace []string
+	var first *lab.Server
 	for i := range 6 {
 		s := cluster.Services["node"+strconv.Itoa(i+1)]
 		port := s.Command[len(s.Command)-1]
 		require.Equal(t, []string{"redis-server", "/redis.conf", "--port", port}, s.Command)
 		require.Equal(t, port, s.Environment["PORT"])
 		node := labtest.Start(t, lab.Redis, lab.Config{Settings: set})
+		first = cmp.Or(first, node)
 		_, own, _ := strings.Cut(node.Addr(), ":")
 		replace = append(replace, port, own)
 	}
@@ -139,7 +147,10 @@ func TestRedisCluster_IsMadeOfMastersWithReplicas(t *testing.T) {
 	s := cluster.Services["cluster"]
 	run(t, s.Command, "", auth, append(replace, "exec sleep infinity", "")...)
 	wait(t, strings.NewReplacer(replace...).Replace(s.Healthcheck.Test[1]), auth)
-	wait(t, `[ "$(redis-cli -p `+replace[1]+` cluster nodes | grep -c slave)" = 3 ]`, auth)
+	require.Equal(t, store.D3, class(t, first))
+	cfg := open.DefaultConfig()
+	cfg.Redis.Replicas = 1
+	require.Equal(t, store.D4, classWith(t, first, cfg))
 	// Nothing is made again when the nodes come back.
 	run(t, s.Command, "", auth, append(replace, "exec sleep infinity", "")...)
 }
