@@ -16,6 +16,7 @@ import (
 	"sagabench/bench/internal/plan"
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/session"
 )
 
 func (a *app) planCommand() *cobra.Command {
@@ -89,7 +90,7 @@ func (a *app) plan(ctx context.Context, d plan.Demand, dirs []string) error {
 		return errors.New("--from: which results? bench capacity STORE makes one")
 	}
 	began := time.Now()
-	results, err := readResults(dirs)
+	results, err := session.ReadResults(dirs)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"sagabench/bench/internal/merge"
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/session"
 	"sagabench/internal/document"
 )
 
@@ -20,8 +21,8 @@ func (a *app) reportCommand() *cobra.Command {
 		Short: "Show results again, alone or side by side, or merge those of several load hosts",
 		Long: `Show results again, alone or side by side, or merge those of several load hosts.
 
-With --merge the results are from several load hosts that drove the same servers at the
-same time with bench load. Counts are summed, histograms merged, and the costs of the
+With --merge the results are from several load hosts that sent load at the same time, with
+bench load or vegeta attack. Counts are summed, histograms merged, and the costs of the
 store counted once. The clocks of the load hosts must agree.
 
 The verdicts of a result of bench matrix are made again from its runs. It is shown alone.
@@ -86,7 +87,7 @@ func read(dirs []string) (d document.Document, again *result.MatrixSummary, err 
 		}
 		return report.Matrix(s), &s, nil
 	}
-	results, err := readResults(dirs)
+	results, err := session.ReadResults(dirs)
 	if err != nil {
 		return d, nil, err
 	}
@@ -94,7 +95,7 @@ func read(dirs []string) (d document.Document, again *result.MatrixSummary, err 
 }
 
 func (a *app) merge(dirs []string, markdown bool) error {
-	results, err := readResults(dirs)
+	results, err := session.ReadResults(dirs)
 	if err != nil {
 		return err
 	}

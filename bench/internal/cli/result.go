@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"sagabench/bench/internal/environment"
 	"sagabench/bench/internal/report"
 	"sagabench/bench/internal/result"
-	"sagabench/bench/internal/session"
 	"sagabench/internal/document"
 )
 
@@ -26,22 +24,6 @@ func derived(ctx context.Context, kind result.Kind, began time.Time, of []result
 	e.Run.ID, e.Run.Started, e.Run.DurationS = result.RunID(began, string(kind)), began, time.Since(began).Seconds()
 	e.Run.Commit = environment.Commit(context.WithoutCancel(ctx))
 	return e
-}
-
-// readResults reads results: directories, and files of vegeta's results.
-func readResults(paths []string) (results []result.Result, err error) {
-	for _, path := range paths {
-		read := result.ReadResult
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-			read = session.ReadVegeta
-		}
-		r, err := read(path)
-		if err != nil {
-			return nil, err
-		}
-		results = append(results, r)
-	}
-	return results, nil
 }
 
 // makeOut makes the directory that --out names.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +21,22 @@ import (
 
 // moreEnded is the share by which the servers' count of sagas may differ from vegeta's.
 const moreEnded = 0.01
+
+// ReadResults reads results: directories, and files of vegeta's results.
+func ReadResults(paths []string) (results []result.Result, err error) {
+	for _, path := range paths {
+		read := result.ReadResult
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			read = ReadVegeta
+		}
+		r, err := read(path)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
 
 // ReadVegeta returns the result of an attack that vegeta made by itself, from its file, as
 // RESULTS.bin. Beside it may be the servers' /metrics from before and after the attack, as
