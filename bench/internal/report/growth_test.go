@@ -75,6 +75,7 @@ func TestSideBySide_ShowsWhatEachMasterAdds(t *testing.T) {
 	require.Regexp(t, `\n  1 +10,000 .* – +12\.0 +–\n`, got)
 	require.Regexp(t, `\n  3 +24,000 .* 7,000 \(.* to .*\) +4\.20 +1\.040\n`, got)
 	require.NotContains(t, got, "Throughput over app hosts")
+	require.Regexp(t, `Results +redis, 3 masters +redis, one server`, got)
 
 	two := withMasters(3, 24_000, 4.2)
 	two.Capacity.Run.AppHosts = 2

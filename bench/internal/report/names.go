@@ -57,6 +57,12 @@ func describe(results []result.Result) []string {
 	}
 	tellApart(" ", false, func(_ result.Result, r result.Run) string { return r.Store.Version })
 	tellApart(" ", true, func(_ result.Result, r result.Run) string { return r.Store.Durability })
+	tellApart(", ", false, func(_ result.Result, r result.Run) string {
+		if n := r.Store.Masters(); n > 0 {
+			return format.Plural(int64(n), "master")
+		}
+		return "one server"
+	})
 	tellApart(", ", false, func(_ result.Result, r result.Run) string { return r.Scenario.String() })
 	tellApart(", ", false, func(r result.Result, _ result.Run) string { return loadText(r) })
 	tellApart(", ", false, func(_ result.Result, r result.Run) string { return format.Plural(int64(r.AppHosts), "app host") })
