@@ -33,9 +33,10 @@ func (s *Store) ClaimDue(ctx context.Context, owner string, lease time.Duration,
 	return records, errors.Join(err, claimErr)
 }
 
-// patience is how long findDue waits for a server of a cluster after another has
-// answered. A lost server holds up the sagas of the others only so long.
-const patience = 100 * time.Millisecond
+// patience returns how long findDue waits for a server of a cluster after another has
+// answered, 100 ms by default. A lost server holds up the sagas of the others only so long;
+// a later call returns its error.
+func (s *Store) patience() time.Duration { return s.cfg.Timeout / 30 }
 
 // findDue returns up to limit due sagas that fit into a page, longest overdue first, also
 // if some servers did not answer.
@@ -59,6 +60,9 @@ func (s *Store) findDue(ctx context.Context, limit int) ([]string, error) {
 	}
 	byShard := make([][]redis.Z, s.cfg.Shards)
 	var errs []error
+	if err := s.lateError.Swap(nil); err != nil {
+		errs = append(errs, *err)
+	}
 	var late <-chan time.Time
 	for len(servers) > 0 {
 		select {
@@ -70,12 +74,17 @@ func (s *Store) findDue(ctx context.Context, limit int) ([]string, error) {
 			if a.err != nil {
 				errs = append(errs, a.err)
 			} else if late == nil {
-				late = time.After(patience)
+				late = time.After(s.patience())
 			}
 		case <-late:
-			for server := range servers {
-				errs = append(errs, fmt.Errorf("%v: no answer yet, so nothing of it was claimed", server))
-			}
+			missing := len(servers)
+			s.nodes.background.Go(func() {
+				for range missing {
+					if a := <-answers; a.err != nil {
+						s.lateError.Store(&a.err)
+					}
+				}
+			})
 			clear(servers)
 		}
 	}

@@ -23,9 +23,15 @@ import (
 )
 
 func TestStore_Cluster(t *testing.T) {
-	cluster := startCluster(t)
-	storetest.Run(t, harness(cluster))
-	storetest.RunModel(t, harness(cluster))
+	h := harness(startCluster(t))
+	inOpen := h.Open
+	h.Open = func(t testing.TB, opts storetest.Options) store.Store {
+		s := inOpen(t, opts).(*Store)
+		s.cfg.Timeout = time.Minute // a claim waits for all servers, also on a busy machine
+		return s
+	}
+	storetest.Run(t, h)
+	storetest.RunModel(t, h)
 }
 
 // startCluster returns a node of a cluster of three masters.
@@ -110,7 +116,7 @@ func TestStore_AServerIsStopped_HoldsUpItsOwnSagas(t *testing.T) {
 	defer func() { require.NoError(t, server.Signal(syscall.SIGCONT)) }()
 
 	records, err := s.ClaimDue(t.Context(), "other", time.Minute, len(due))
-	require.ErrorContains(t, err, server.Addr())
+	require.NoError(t, err)
 	require.Len(t, records, len(others))
 
 	commit, err := groupcommit.New(s, groupcommit.DefaultConfig())

@@ -55,6 +55,7 @@ type Store struct {
 	slots      []int    // their slots
 	partitions []int    // the partitions of the shards
 	roundTrips atomic.Int64
+	lateError  atomic.Pointer[error] // of a server that findDue did not wait for
 
 	calls  sync.RWMutex // held for reading by every call, for writing by Close
 	closed bool
