@@ -122,8 +122,9 @@ func (n *nodes) refresh(ctx context.Context) error {
 	answers := make(chan answer, len(ask))
 	for _, server := range ask {
 		n.background.Go(func() {
-			ranges, err := server.ClusterSlots(ctx).Result()
-			answers <- answer{server, ranges, err}
+			slots := redis.NewClusterSlotsCmd(ctx, "cluster", "slots") // CLUSTER SHARDS needs 7.0
+			err := server.Process(ctx, slots)
+			answers <- answer{server, slots.Val(), err}
 		})
 	}
 	var err error
