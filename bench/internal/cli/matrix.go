@@ -104,6 +104,7 @@ func (a *app) matrix(ctx context.Context, file matrix.File, options matrix.Optio
 	}
 	s := result.MatrixSummary{Envelope: derived(ctx, result.KindMatrix, began, of, v), Matrix: judged}
 	s.Run.Command = a.command()
+	s.Run = s.Run.Spanning(of) // some may be of another day
 	if err := matrix.WriteTables(a.out, judged); err != nil {
 		return err
 	}

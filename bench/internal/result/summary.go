@@ -45,7 +45,25 @@ type Run struct {
 
 // RunID names a run after its start, in UTC, and its store.
 func RunID(started time.Time, store string) string {
-	return started.UTC().Format("20060102-150405") + "-" + store
+	return started.UTC().Format(idTime) + "-" + store
+}
+
+const idTime = "20060102-150405"
+
+// Spanning returns r with the start and the duration of all the runs that it is made of.
+func (r Run) Spanning(of []Envelope) Run {
+	var ended time.Time
+	for _, e := range of {
+		if end := e.Run.Started.Add(time.Duration(e.Run.DurationS * float64(time.Second))); end.After(ended) {
+			ended = end
+		}
+		if e.Run.Started.Before(r.Started) && !e.Run.Started.IsZero() {
+			r.Started = e.Run.Started
+		}
+	}
+	r.ID = r.Started.UTC().Format(idTime) + r.ID[len(idTime):]
+	r.DurationS = max(0, ended.Sub(r.Started).Seconds())
+	return r
 }
 
 // Store describes the store, as its engine reports it.
