@@ -209,8 +209,9 @@ func TestServe_OnASQLServer(t *testing.T) {
 		require.Equal(t, bench.Check.Acknowledged, p.ended(bench))
 		require.Equal(t, dtm.Check.Acknowledged, p.ended(dtm))
 		require.Zero(t, *dtm.Check.Lost+*dtm.Check.BothOutcomes+*dtm.Check.Uncompensated+*dtm.Check.Unfinished)
-		if dtm.Load.Requests > 0 { // else a busy machine answered none in the measured part
-			require.NotNil(t, dtm.CostPerSaga.StoreCPUUS)
+		if dtm.Load.Requests > 0 && dtm.CostPerSaga.StoreCPUUS == nil {
+			// Other tests use this server: its processes may come and go too fast to be counted.
+			require.Contains(t, strings.Join(dtm.Validity.Warnings, "\n"), "store CPU")
 		}
 		require.True(t, dtm.Run.SharedHost)
 
