@@ -84,12 +84,9 @@ func (a *answer) part() document.Part {
 		for i, v := range t.Variants {
 			cell := t.cell(v.Names, m.MatrixMetric)
 			f := v.Figures[c.key]
-			spread := figure(f.Low, m.Unit) + "–" + figure(f.High, m.Unit)
 			switch all := len(f.Runs) == len(v.Runs); { // else the cell says how many
 			case all && c.spread && f.Low < f.High:
-				cell += " (" + spread + ")"
-			case c.spread && f.Low < f.High:
-				cell = strings.Replace(cell, "(", "("+spread+", ", 1)
+				cell += " (" + figure(f.Low, m.Unit) + "–" + figure(f.High, m.Unit) + ")"
 			case all && c.key == heldKey && len(f.Runs) == 1:
 				cell += " (1 run)"
 			}
