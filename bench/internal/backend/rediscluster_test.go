@@ -22,7 +22,9 @@ import (
 func TestUsage_OfARedisCluster(t *testing.T) {
 	t.Parallel()
 	const masters = 3
-	cluster := labtest.StartCluster(t, redisnodes.ClusterConfig{Masters: masters, Replicas: 1, Node: lab.Config{Settings: map[string]string{"appendonly": "yes"}}})
+	cluster := labtest.StartCluster(t, redisnodes.ClusterConfig{Masters: masters, Replicas: 1, Node: lab.Config{Settings: map[string]string{
+		"appendonly": "yes", "cluster-node-timeout": "15000", // a busy machine fails nobody over
+	}}})
 	server := Server{Driver: open.Redis, URL: cluster.URLs()[masters]} // any node: a replica
 	for _, node := range cluster.Nodes() {
 		server.PIDs = append(server.PIDs, node.PID())

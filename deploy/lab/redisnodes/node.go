@@ -90,11 +90,20 @@ func fields(text string) map[string]string {
 	return values
 }
 
-// follows returns nil if the node has the data of its master and receives its writes.
+// follows returns nil if the node has the data of its master and receives its writes. If
+// it keeps a log, it has written that, too: until then it is not durable, and ignores the
+// signal to stop.
 func (n *node) follows(ctx context.Context) error {
 	replication, err := n.info(ctx, "replication")
-	if err == nil && replication["master_link_status"] != "up" {
-		err = fmt.Errorf("%s is no replica with its data: role %s, link %s", n.Addr(), replication["role"], replication["master_link_status"])
+	if err != nil {
+		return err
+	}
+	if replication["master_link_status"] != "up" {
+		return fmt.Errorf("%s is no replica with its data: role %s, link %s", n.Addr(), replication["role"], replication["master_link_status"])
+	}
+	log, err := n.info(ctx, "persistence")
+	if err == nil && (log["aof_rewrite_in_progress"] == "1" || log["aof_rewrite_scheduled"] == "1") {
+		err = fmt.Errorf("%s still writes its first log", n.Addr())
 	}
 	return err
 }
