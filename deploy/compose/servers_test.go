@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
@@ -64,8 +65,11 @@ func classWith(t *testing.T, server *lab.Server, cfg open.Config) store.Durabili
 	t.Helper()
 	target, err := open.Parse(server.URL(), cfg)
 	require.NoError(t, err)
-	s, err := target.Fresh().Open(t.Context())
-	require.NoError(t, err)
+	var s store.Store
+	require.EventuallyWithT(t, func(c *assert.CollectT) { // the nodes of a cluster find it complete one after the other
+		s, err = target.Fresh().Open(t.Context())
+		assert.NoError(c, err)
+	}, time.Minute, 50*time.Millisecond)
 	defer s.Close()
 	got, err := s.Settings(t.Context())
 	require.NoError(t, err)

@@ -98,7 +98,7 @@ func BenchmarkShards(b *testing.B) {
 }
 
 // BenchmarkCluster compares numbers of shards on a cluster of three masters with one
-// server, with as many callers per master. docs/adr/0011 rests on it.
+// server, with as many callers per master.
 func BenchmarkCluster(b *testing.B) {
 	for _, callers := range []int{64, 192} {
 		b.Run(fmt.Sprintf("servers=1/callers=%d", callers), func(b *testing.B) {
