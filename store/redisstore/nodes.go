@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"sagabench/store/redisstore/redisconn"
 )
 
 // node is one server.
@@ -150,7 +151,7 @@ func (n *nodes) set(from *node, ranges []redis.ClusterSlot) {
 	owners, members := new([slots]*node), make(map[string]*node)
 	for _, r := range ranges {
 		for i, member := range r.Nodes {
-			address := reachable(member.Addr, from.address)
+			address := redisconn.Reachable(member.Addr, from.address)
 			if members[address] == nil {
 				members[address] = n.node(address)
 			}
@@ -189,7 +190,7 @@ func (n *nodes) node(address string) *node {
 func (n *nodes) at(address string, from *node) *node {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	address = reachable(address, from.address)
+	address = redisconn.Reachable(address, from.address)
 	server := n.node(address)
 	n.known[address] = server
 	return server
@@ -231,15 +232,4 @@ func (n *nodes) close() error {
 		errs = append(errs, known.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// reachable returns the address of a server as another told it. A server that does not
-// know its own address leaves it out: then it is the one that was asked.
-func reachable(told, asked string) string {
-	host, port, err := net.SplitHostPort(told)
-	if err != nil || host != "" && host != "?" {
-		return told
-	}
-	host, _, _ = net.SplitHostPort(asked)
-	return net.JoinHostPort(host, port)
 }

@@ -15,6 +15,7 @@ import (
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/sample"
 	"sagabench/store/open"
+	"sagabench/store/redisstore/redisconn"
 )
 
 // redisCluster samples the nodes of a Redis Cluster, all at the same time. What servers use
@@ -84,7 +85,7 @@ func (r *redisEngine) members(ctx context.Context, address string) (all []cluste
 	}
 	for _, slots := range ranges.Val() {
 		for i, node := range slots.Nodes {
-			m := clusterMember{id: cmp.Or(node.ID, node.Addr), address: reachable(node.Addr, address)}
+			m := clusterMember{id: cmp.Or(node.ID, node.Addr), address: redisconn.Reachable(node.Addr, address)}
 			if i > 0 {
 				m.master = cmp.Or(slots.Nodes[0].ID, slots.Nodes[0].Addr)
 			}
@@ -99,17 +100,6 @@ func (r *redisEngine) members(ctx context.Context, address string) (all []cluste
 	masters := slices.DeleteFunc(slices.Clone(all), func(m clusterMember) bool { return m.master != "" })
 	replicas := slices.DeleteFunc(all, func(m clusterMember) bool { return m.master == "" })
 	return append(masters, replicas...), nil
-}
-
-// reachable returns the address of a node as another told it. A node that does not know its
-// own address leaves the host out.
-func reachable(told, asked string) string {
-	host, port, err := net.SplitHostPort(told)
-	if err != nil || host != "" && host != "?" {
-		return told
-	}
-	host, _, _ = net.SplitHostPort(asked)
-	return net.JoinHostPort(host, port)
 }
 
 // roles returns the masters of the nodes, by id.

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 
 	"github.com/redis/go-redis/v9"
 
-	"sagabench/internal/tlsfiles"
+	"sagabench/store/redisstore/redisconn"
 )
 
 // redisURL is what a URL says of a Redis.
@@ -21,37 +20,22 @@ type redisURL struct {
 
 var errRedisURL = errors.New("the URL is not one of a Redis (redis://USER:PASSWORD@HOST:PORT/DB)")
 
-// parseRedisURL reads a URL as package redisstore does. If it is one of sentinels, it asks
-// them for the master. Its own errors do not quote the URL: it may have a password.
+// parseRedisURL reads a URL. If it is one of sentinels, it asks them for the master.
 func parseRedisURL(ctx context.Context, raw string) (at redisURL, err error) {
-	text, files := tlsfiles.CutURL(raw)
-	u, err := url.Parse(text)
-	if err != nil {
+	u, err := redisconn.Parse(raw)
+	switch {
+	case errors.Is(err, redisconn.ErrURL) || errors.Is(err, redisconn.ErrSentinelURL):
 		return at, errRedisURL
-	}
-	query := u.Query()
-	if query.Has("master_name") {
-		failover, err := redis.ParseFailoverURL(text)
-		if err != nil {
-			return at, errRedisURL
-		}
-		if err := files.SetRedis(failover.TLSConfig); err != nil {
-			return at, err
-		}
-		at = redisURL{options: redis.Options{Username: failover.Username, Password: failover.Password, DB: failover.DB, TLSConfig: failover.TLSConfig}, sentinel: true}
-		master, err := masterOf(ctx, failover)
-		at.addresses = []string{master}
+	case err != nil:
 		return at, err
+	case u.Sentinel == nil:
+		return redisURL{options: u.Options, addresses: u.Addresses}, nil
 	}
-	addresses := query["addr"]
-	query.Del("addr")
-	u.RawQuery = query.Encode()
-	options, err := redis.ParseURL(u.String())
-	if err != nil {
-		return at, errRedisURL
-	}
-	at = redisURL{options: *options, addresses: append([]string{options.Addr}, addresses...)}
-	return at, files.SetRedis(options.TLSConfig)
+	master, err := masterOf(ctx, u.Sentinel)
+	return redisURL{
+		options:   redis.Options{Username: u.Sentinel.Username, Password: u.Sentinel.Password, DB: u.Sentinel.DB, TLSConfig: u.Sentinel.TLSConfig},
+		addresses: []string{master}, sentinel: true,
+	}, err
 }
 
 // masterOf returns the address of the master that one of the sentinels names.

@@ -1,54 +1,25 @@
 package redisstore
 
 import (
-	"errors"
 	"fmt"
-	"net/url"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"sagabench/internal/tlsfiles"
 	"sagabench/store"
+	"sagabench/store/redisstore/redisconn"
 )
 
-var (
-	errURL         = errors.New("want redis://[user:password@]host:port[/db], or rediss://")
-	errSentinelURL = errors.New("want redis://sentinel:port[/db]?master_name=NAME, with &addr=host:port for more sentinels")
-)
-
-// connect returns clients of the servers of Config.URL. Nothing is sent yet. Errors do not
-// quote the URL, because of its password.
+// connect returns clients of the servers of Config.URL. Nothing is sent yet.
 func connect(cfg Config) (*nodes, error) {
-	n, err := parseURL(cfg)
-	if err != nil {
+	u, err := redisconn.Parse(cfg.URL)
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("redis: %w: url: %w", store.ErrInvalid, err)
+	case u.Sentinel != nil:
+		return connectSentinel(cfg, u.Sentinel), nil
 	}
-	return n, nil
-}
-
-func parseURL(cfg Config) (*nodes, error) {
-	text, files := tlsfiles.CutURL(cfg.URL)
-	u, err := url.Parse(text)
-	if err != nil {
-		return nil, errURL
-	}
-	query := u.Query()
-	if query.Has("master_name") {
-		options, err := redis.ParseFailoverURL(text)
-		if err != nil {
-			return nil, errSentinelURL
-		}
-		return connectSentinel(cfg, options), files.SetRedis(options.TLSConfig)
-	}
-	more := query["addr"]
-	query.Del("addr")
-	u.RawQuery = query.Encode()
-	options, err := redis.ParseURL(u.String())
-	if err != nil {
-		return nil, errURL
-	}
-	return connectServers(cfg, *options, append([]string{options.Addr}, more...)), files.SetRedis(options.TLSConfig)
+	return connectServers(cfg, u.Options, u.Addresses), nil
 }
 
 // connectServers returns clients that retry nothing: see the package comment.
