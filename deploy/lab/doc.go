@@ -17,14 +17,15 @@
 //     SIGKILL. Its temporary directory may: the next lab on the host removes it.
 //
 // Package redisnodes starts a Redis Cluster of such servers, or a Redis with a replica and
-// sentinels.
+// sentinels. Package sqlnodes starts a MariaDB or PostgreSQL with a replica.
 //
 // [Kind] describes one kind of server. To add one, write its Kind and its engine in a
 // file of its own (postgres.go is an example) and list it in [Kinds]. [Server] is the
 // same for all kinds. [StartProcess] runs any program under the same rules.
 //
 // To test crashes and slow disks, [Server.Kill] ends a server like a crash of its process,
-// [Server.LosePower] like a crash of its machine, and [Server.SlowSync] delays its syncs.
+// [Server.LosePower] like a crash of its machine, [Server.Destroy] like the loss of its
+// machine, and [Server.SlowSync] delays its syncs.
 //
 // Installing the binaries is left to the user (make deps); [ErrNotInstalled] says how.
 package lab

@@ -90,6 +90,9 @@ func (e mysqlEngine) prepare(ctx context.Context, s *Server) error {
 	}
 	s.password = newPassword()
 	var statements strings.Builder
+	if e.mariaDB {
+		statements.WriteString("SET sql_log_bin = 0;\n") // a replica has a password of its own
+	}
 	for _, host := range []string{"localhost", "127.0.0.1", "::1"} { // which exist depends on the server
 		fmt.Fprintf(&statements, "ALTER USER IF EXISTS root@'%s' IDENTIFIED BY '%s';\n", host, s.password)
 	}

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -14,8 +15,8 @@ import (
 	"syscall"
 )
 
-// Postgres is the kind of PostgreSQL servers. Their user is postgres. They need initdb
-// beside their binary.
+// Postgres is the kind of PostgreSQL servers. Their user is postgres. They need initdb,
+// and pg_basebackup for a standby, beside their binary.
 var Postgres = &Kind{
 	name: "PostgreSQL", binaries: "postgres", debian: "postgresql", homebrew: "postgresql@17",
 	account: "postgres", listenSetting: "listen_addresses", binariesVariable: "LAB_POSTGRES_SERVERS",
@@ -53,37 +54,40 @@ func (postgresEngine) dsn(s *Server, database string) string {
 	return u.JoinPath(cmp.Or(database, "postgres")).String()
 }
 
-// prepare makes a database cluster, or reads the password of an existing one.
-func (postgresEngine) prepare(ctx context.Context, s *Server) error {
+// prepare makes a database cluster, copies that of the server to follow, or reads the
+// password of an existing one.
+func (e postgresEngine) prepare(ctx context.Context, s *Server) error {
 	if _, err := os.Stat(filepath.Join(s.dir, "PG_VERSION")); err == nil {
-		password, err := os.ReadFile(secretFile(s.dir))
+		secret, err := os.ReadFile(secretFile(s.dir))
 		if err != nil {
 			return fmt.Errorf("start PostgreSQL: the lab did not make the database in %s: %w", s.dir, err)
 		}
-		s.password = string(password)
+		s.password = string(secret[bytes.LastIndexByte(secret, ':')+1:])
 		return nil
 	}
 	server, err := s.resolvedBinary()
 	if err != nil {
 		return fmt.Errorf("find the files of PostgreSQL: %w", err)
 	}
-	initdb := filepath.Join(filepath.Dir(server), "initdb")
-	if !s.hasFile(initdb) {
-		return fmt.Errorf("initdb, beside %s, is %w", server, ErrNotInstalled)
-	}
 	s.password = newPassword()
-	if err := writeSecret(s, secretFile(s.dir), s.password); err != nil {
+	program, secret := "initdb", s.password
+	args := []string{"-U", "postgres", "--auth=scram-sha-256", "--pwfile=" + secretFile(s.dir), "--encoding=UTF8", "--locale=C"}
+	if of := s.standbyOf; of != nil {
+		s.password = of.password
+		program, secret = "pg_basebackup", "*:*:*:*:"+s.password // libpq reads it now, and the standby later
+		conninfo := "postgres://postgres@" + of.Addr() + "/?sslmode=disable&passfile=" + url.PathEscape(secretFile(s.dir))
+		args = []string{"--dbname=" + conninfo, "--checkpoint=fast", "--write-recovery-conf"}
+	}
+	path := filepath.Join(filepath.Dir(server), program)
+	if !s.hasFile(path) {
+		return fmt.Errorf("%s, beside %s, is %w", program, server, ErrNotInstalled)
+	}
+	if err := writeSecret(s, secretFile(s.dir), secret); err != nil {
 		return err
 	}
-	return runProcess(ctx, ProcessConfig{
-		Path: initdb,
-		// --no-sync: these files need not survive a crash of the machine.
-		Args: []string{
-			"-D", s.dir, "-U", "postgres", "--auth=scram-sha-256", "--pwfile=" + secretFile(s.dir),
-			"--encoding=UTF8", "--locale=C", "--no-sync",
-		},
-		User: s.account, container: s.inContainer(),
-	})
+	// --no-sync: these files need not survive a crash of the machine.
+	args = append(args, "-D", s.dir, "--no-sync")
+	return runProcess(ctx, ProcessConfig{Path: path, Args: args, User: s.account, container: s.inContainer()})
 }
 
 // pingPostgres returns an error unless process pid serves at the server's address. The

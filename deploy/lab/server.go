@@ -71,6 +71,10 @@ type Config struct {
 	// directory, which Stop removes.
 	Dir string
 
+	// StandbyOf is a PostgreSQL. A new Dir gets a copy of its files, and the server follows
+	// it. Other kinds ignore it. Package sqlnodes sets it.
+	StandbyOf *Server
+
 	// SlowSync enables Server.SlowSync, PowerLoss enables Server.LosePower. They require
 	// Linux and a C compiler.
 	SlowSync, PowerLoss bool
@@ -81,7 +85,8 @@ type Server struct {
 	engine    engine
 	binary    string
 	container *container // nil: binary is installed
-	account   string     // runs the server and owns dir; empty: ours
+	standbyOf *Server
+	account   string // runs the server and owns dir; empty: ours
 	settings  map[string]string
 	password  string
 	dir       string
@@ -113,7 +118,7 @@ func (k *Kind) Host(settings map[string]string) string { return dialHost(setting
 // returns ErrNotInstalled if there is no binary. If the server refuses its settings, the
 // error holds the end of its log.
 func (k *Kind) Start(ctx context.Context, cfg Config) (_ *Server, err error) {
-	s := &Server{dir: cfg.Dir, temporary: cfg.Dir == "", slowSync: cfg.SlowSync, powerLoss: cfg.PowerLoss, cpus: cfg.CPUs}
+	s := &Server{dir: cfg.Dir, temporary: cfg.Dir == "", standbyOf: cfg.StandbyOf, slowSync: cfg.SlowSync, powerLoss: cfg.PowerLoss, cpus: cfg.CPUs}
 	if cfg.Image == "" {
 		if s.binary, err = k.find(ctx, cfg.Binary); err != nil {
 			return nil, err
@@ -268,6 +273,12 @@ func (s *Server) Kill() error {
 	}
 	s.process.Kill()
 	return nil
+}
+
+// Destroy ends the server like Kill, for good, and removes its files, as if its machine were
+// lost.
+func (s *Server) Destroy() error {
+	return errors.Join(s.Kill(), s.Stop(), os.RemoveAll(s.dir))
 }
 
 // Restart stops the server if it still runs, and starts it with the same port, password

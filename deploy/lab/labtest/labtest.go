@@ -6,6 +6,7 @@ import (
 
 	"sagabench/deploy/lab"
 	"sagabench/deploy/lab/redisnodes"
+	"sagabench/deploy/lab/sqlnodes"
 )
 
 // Start starts a server for a test and stops it when the test ends. If the binary is not
@@ -39,6 +40,14 @@ func StartSentinel(t testing.TB, node lab.Config) *redisnodes.Sentinel {
 	sentinel, err := redisnodes.StartSentinel(t.Context(), node)
 	stopAfter(t, sentinel, err)
 	return sentinel
+}
+
+// StartReplicated starts a MariaDB or PostgreSQL with a replica for a test like Start.
+func StartReplicated(t testing.TB, kind *lab.Kind, cfg lab.Config) *sqlnodes.Replicated {
+	t.Helper()
+	servers, err := sqlnodes.Start(t.Context(), kind, cfg)
+	stopAfter(t, servers, err)
+	return servers
 }
 
 // stopAfter stops what was started when the test ends.

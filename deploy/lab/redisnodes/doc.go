@@ -1,6 +1,6 @@
 // Package redisnodes starts Redis servers that work together, for tests and benchmarks: a
-// Redis Cluster with [StartCluster], a master with a replica and sentinels with
-// [StartSentinel].
+// Redis Cluster with [StartCluster], a master with a replica with [StartReplicated], and with
+// sentinels, too, with [StartSentinel].
 //
 // Every node is a [lab.Server], with all that the lab guarantees. To crash one, use
 // [lab.Server.Kill], to pause one, [lab.Server.Signal] with SIGSTOP and SIGCONT. After

@@ -51,24 +51,14 @@ func (s *Sentinel) start(ctx context.Context, cfg lab.Config) error {
 		return err
 	}
 	cfg.Settings = settings
-	for _, name := range []string{"master", "replica"} {
-		n, err := startNode(ctx, lab.Redis, cfg, name)
-		if err != nil {
-			return err
-		}
-		s.nodes = append(s.nodes, n)
+	// Sentinels look for new replicas every 10 s only.
+	if s.nodes, err = startReplicated(ctx, cfg); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	master, replica := s.nodes[0], s.nodes[1]
+	master := s.nodes[0]
 	host, port, _ := net.SplitHostPort(master.Addr())
-	if err := replica.client.ReplicaOf(ctx, host, port).Err(); err != nil {
-		return fmt.Errorf("REPLICAOF: %w", err)
-	}
-	// Sentinels look for new replicas every 10 s only.
-	if err := poll(ctx, replica.follows); err != nil {
-		return err
-	}
 	directives := []string{
 		fmt.Sprintf("monitor %s %s %s %d", MasterName, host, port, sentinelQuorum),
 		fmt.Sprintf("auth-pass %s %s", MasterName, master.Password()),
