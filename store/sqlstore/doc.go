@@ -68,6 +68,8 @@
 // reading; concurrent calls share one. Get does not wait for a saga that has not
 // changed since an earlier Get waited. PostgreSQL shows a commit once it is on disk.
 //
+// In class D4 all of them wait, on both kinds of server, until a replica has what was read.
+//
 // # What it leaves to others
 //
 // The server's configuration decides how durable an acknowledged write is; Settings

@@ -11,6 +11,8 @@ import (
 // disk; only the client that committed waits for that. So a crash may undo what others
 // have read. On such a server a call that has read something therefore returns only
 // after a commit of its own that began after the reading: the log is written in order.
+// The same holds for a server whose commits wait for a replica: the replica gets them in
+// order.
 
 // flusher runs these commits one at a time. Callers that come while one runs share
 // the next.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -17,7 +18,8 @@ import (
 
 // postgresDialect is PostgreSQL.
 type postgresDialect struct {
-	client *pgx.ConnConfig
+	client       *pgx.ConnConfig
+	unreplicated atomic.Bool // see showsUnflushed
 }
 
 func (d *postgresDialect) connect(ctx context.Context, cfg Config, dial sqlconn.Dialer) (*sql.DB, error) {
@@ -151,11 +153,16 @@ func (d *postgresDialect) sweep(ctx context.Context, db *sql.DB, limit int) (int
 		" ORDER BY due LIMIT $1 FOR UPDATE SKIP LOCKED))", limit))
 }
 
-// showsUnflushed returns false: PostgreSQL shows a commit once it is on disk, and on
-// the standby if the commit waits for that.
-func (d *postgresDialect) showsUnflushed() bool { return false }
+// showsUnflushed reports whether commits wait for a standby. Others are shown once they are
+// on disk. PostgreSQL shows a commit that the standby may lack if the session was told to
+// wait no longer, as when its client gave up, and after a restart.
+func (d *postgresDialect) showsUnflushed() bool { return d.unreplicated.Load() }
 
-func (d *postgresDialect) flush(context.Context, *sql.DB) error { return nil }
+// flush commits a record in the log that changes nothing.
+func (d *postgresDialect) flush(ctx context.Context, db *sql.DB) error {
+	_, err := db.ExecContext(ctx, "SELECT pg_logical_emit_message(true, 'sagabench', '')")
+	return err
+}
 
 func (d *postgresDialect) isDeadlock(err error) bool {
 	const serialization, deadlock = "40001", "40P01"
