@@ -97,7 +97,7 @@ func (t Target) Schema() string {
 }
 
 // Location returns the settings that select this target's server and its place on it, and
-// whether an embedded store syncs, by their keys in the configuration.
+// those that decide its durability class, by their keys in the configuration.
 func (t Target) Location() map[string]string {
 	location := make(map[string]string)
 	for _, key := range t.descriptor().location {
@@ -106,6 +106,8 @@ func (t Target) Location() map[string]string {
 			location[key] = *setting
 		case *bool:
 			location[key] = strconv.FormatBool(*setting)
+		case *int:
+			location[key] = strconv.Itoa(*setting)
 		case *secret.Text:
 			location[key] = setting.Reveal()
 		}

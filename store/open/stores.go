@@ -49,7 +49,7 @@ var stores = []descriptor{
 		name:     Redis,
 		schemes:  []string{"redis", "rediss"},
 		example:  "redis://HOST:PORT, rediss://…",
-		location: []string{"redis.url", "redis.prefix"},
+		location: []string{"redis.url", "redis.prefix", "redis.replicas"},
 		setFresh: func(c *Config) { c.Redis.Prefix = "b" + rand.Text()[:7] }, // short: it is in every key
 		open: func(ctx context.Context, c Config) (store.Store, error) {
 			r := c.Redis

@@ -1,8 +1,9 @@
 // Package backend knows what the bench needs of each store beside how it is opened: how
 // its server is started and with which settings, and how it is asked what it costs.
 //
-// Costs come from INFO of a Redis, of a Redis Cluster from that of each node, from the status variables of a MariaDB or MySQL, and
-// from the statistics of a PostgreSQL. SQL servers do not say how much CPU they use, so
+// Costs come from INFO of a Redis, of a Redis Cluster from that of each node, from the
+// status variables of a MariaDB or MySQL, and from the statistics of a PostgreSQL. Those of a
+// server that was started with a replica are the sum over both. SQL servers do not say how much CPU they use, so
 // their processes are read if they run on this machine, with those that have ended.
 // What a server wrote to disk is that of its processes on this machine; a Redis or MariaDB
 // elsewhere is asked. Lock waits are those that a MariaDB or MySQL adds up when they end.
@@ -73,6 +74,8 @@ type Server struct {
 	Local  bool   // it runs on this machine; of the nodes of a cluster, their addresses say it
 	PIDs   []int  // of the servers that were started for it, of each the process that started its others; else it is the one that listens on the port
 	Schema string // where an SQL store has its tables
+
+	Replicas []string // URLs of the replicas of one server that was started with them; PIDs has theirs after its own
 }
 
 // timeout is for one question to a server.
@@ -85,7 +88,11 @@ func Sampler(s Server) func(context.Context) (sample.Store, error) {
 		return nil
 	}
 	return func(ctx context.Context) (sample.Store, error) {
-		store, err := b.open(ctx, s)
+		open := b.open
+		if len(s.Replicas) > 0 {
+			open = b.openReplicated
+		}
+		store, err := open(ctx, s)
 		if err != nil {
 			return nil, fmt.Errorf("measure %s: %w", s.Driver, err)
 		}

@@ -57,10 +57,14 @@ func (p postgresEngine) counters(ctx context.Context) (*counters, error) {
 	c.unknown[keyWritten] = errors.New("PostgreSQL counts it by its processes only, which are on another machine or of another user")
 	var version int
 	var method string
-	err = p.row(ctx, []any{&version, &method}, "SELECT current_setting('server_version_num')::int, current_setting('wal_sync_method')")
+	var standby bool
+	err = p.row(ctx, []any{&version, &method, &standby}, "SELECT current_setting('server_version_num')::int, current_setting('wal_sync_method'), pg_is_in_recovery()")
 	switch {
 	case err != nil:
 		return nil, err
+	case standby:
+		c.unknown[keyFsyncs] = errors.New("a standby does not count those of the log that it receives")
+		return c, nil
 	case version < 140_000 || version >= 180_000:
 		c.unknown[keyFsyncs] = fmt.Errorf("PostgreSQL %d does not count them in pg_stat_wal", version/10_000)
 		return c, nil
@@ -79,7 +83,8 @@ func (p postgresEngine) counters(ctx context.Context) (*counters, error) {
 // pages that it changed. It stays unknown if the user may not ask.
 func (p postgresEngine) readDebt(ctx context.Context, c *counters) {
 	var bytes float64
-	if p.row(ctx, []any{&bytes}, "SELECT (pg_current_wal_insert_lsn() - redo_lsn)::bigint FROM pg_control_checkpoint()") == nil {
+	if p.row(ctx, []any{&bytes}, "SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END - redo_lsn)::bigint "+
+		"FROM pg_control_checkpoint()") == nil {
 		c.debt = &bytes
 	}
 }

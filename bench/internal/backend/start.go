@@ -11,6 +11,7 @@ import (
 
 	"sagabench/deploy/lab"
 	"sagabench/deploy/lab/redisnodes"
+	"sagabench/deploy/lab/sqlnodes"
 	"sagabench/store"
 	"sagabench/store/open"
 )
@@ -22,7 +23,7 @@ type Start struct {
 	Durability string   // class that the server, or an embedded store, gets; empty: that of its settings
 
 	Nodes    int // masters of a Redis Cluster; 1: one server without cluster
-	Replicas int // of each master
+	Replicas int // of each master; with D4 at least 1
 
 	Server lab.Config // of bench matrix: its binary, image and CPUs
 }
@@ -36,7 +37,8 @@ const (
 	failoverNodes = 3
 )
 
-// Servers is the servers to start for a store: one, or the nodes of a Redis Cluster.
+// Servers is the servers to start for a store: one, one with a replica, or the nodes of a
+// Redis Cluster.
 type Servers struct {
 	driver          string
 	node            lab.Config
@@ -47,6 +49,9 @@ type Servers struct {
 // embedded store its durability class. Call it before anything is started. The error names
 // the flag.
 func (s Start) Check(name string, t *open.Target) (Servers, error) {
+	if s.Start && s.Durability == store.D4.String() {
+		s.Replicas = max(1, s.Replicas)
+	}
 	switch {
 	case !s.Start && (s.Server.Binary+s.Server.Image != "" || s.Server.CPUs > 0):
 		return Servers{}, errors.New("binary, image and cpus are for a server that is started, and this store has none")
@@ -93,7 +98,7 @@ func (s Start) None() error {
 
 var (
 	errSetWithoutStart   = errors.New("--set: it is for a server that --start starts; another one has its own settings")
-	errNodesWithoutStart = errors.New("--nodes and --replicas are for a Redis Cluster that --start starts: the URL of any node of another one names all of it")
+	errNodesWithoutStart = errors.New("--nodes and --replicas are for servers that --start starts: the URL of any node of another Redis Cluster names all of it")
 )
 
 func (s Start) clustered() bool { return s.Nodes != 1 || s.Replicas != 0 }
@@ -104,9 +109,11 @@ func (s Start) checkNodes(driver string) error {
 		return fmt.Errorf("--nodes: %d, must be 1 to %d", s.Nodes, MaxNodes)
 	case s.Replicas < 0 || s.Replicas > MaxReplicas:
 		return fmt.Errorf("--replicas: %d, must be 0 to %d", s.Replicas, MaxReplicas)
-	case s.clustered() && driver != open.Redis:
-		return fmt.Errorf("--nodes and --replicas are for a Redis Cluster: --start starts one server of %s", driver)
-	case s.Replicas > 0 && s.Nodes < failoverNodes:
+	case s.Nodes > 1 && driver != open.Redis:
+		return fmt.Errorf("--nodes is for a Redis Cluster: --start starts one %s, with --replicas 1 and its replica", driver)
+	case s.Nodes == 1 && s.Replicas > 1:
+		return fmt.Errorf("--replicas: %d, must be 0 or 1 without a Redis Cluster", s.Replicas)
+	case s.Replicas > 0 && s.Nodes > 1 && s.Nodes < failoverNodes:
 		return fmt.Errorf("--replicas: a replica takes over in a cluster of at least %d masters: add --nodes %[1]d", failoverNodes)
 	}
 	return nil
@@ -145,11 +152,8 @@ func (s Start) setDurability(t *open.Target) (settings map[string]string, err er
 		return map[string]string{}, nil
 	}
 	class, ok := store.ParseDurability(s.Durability)
-	switch {
-	case !ok:
-		return nil, fmt.Errorf("--durability: %q, want D0 to D3", s.Durability)
-	case class == store.D4:
-		return nil, errors.New("--durability: D4 needs a second server, which --start does not start yet: want D0 to D3")
+	if !ok {
+		return nil, fmt.Errorf("--durability: %q, want D0 to D4", s.Durability)
 	}
 	if settings, err = SetDurability(t, class); err != nil {
 		return nil, fmt.Errorf("--durability: %w", err)
@@ -173,18 +177,39 @@ func (s Servers) Any() bool { return s.driver != "" }
 // Node is how each server is started.
 func (s Servers) Node() lab.Config { return s.node }
 
-// Started is servers that were started for a store: one, or the nodes of a Redis Cluster.
+// Replicated reports whether it is one server with a replica.
+func (s Servers) Replicated() bool { return s.nodes == 1 && s.replicas > 0 }
+
+// Started is servers that were started for a store: one, one with a replica, or the nodes of
+// a Redis Cluster.
 type Started struct {
-	URLs     []string // of a cluster the masters first
-	PIDs     []int
-	Dir      string // of the files of the first
-	CPULimit string // how the CPU of each is limited; empty: it is not
+	URLs     []string // of a cluster the masters first; without the replica of one server
+	Replicas []string // URL of the replica of one server
+	PIDs     []int    // of all
+	Dir      string   // of the files of the first
+	CPULimit string   // how the CPU of each is limited; empty: it is not
 	Stop     func() error
+
+	// Lose kills one server, and removes its files. Promote puts its replica in its place, and
+	// returns that one's URL. They are nil without a replica.
+	Lose    func() error
+	Promote func(context.Context) (url string, err error)
 }
 
-// Start starts the servers. A cluster serves all slots then.
+// replicated is a primary with a replica.
+type replicated interface {
+	Nodes() []*lab.Server
+	Promote(context.Context) error
+	Stop() error
+}
+
+// Start starts the servers. A cluster serves all slots then, and a replica has the data of
+// its primary.
 func (s Servers) Start(ctx context.Context) (Started, error) {
-	if s.nodes == 1 {
+	switch {
+	case s.Replicated():
+		return s.startReplicated(ctx)
+	case s.nodes == 1:
 		server, err := backends[s.driver].Start(ctx, s.node)
 		if err != nil {
 			return Started{}, err
@@ -196,6 +221,24 @@ func (s Servers) Start(ctx context.Context) (Started, error) {
 		return Started{}, err
 	}
 	return started(cluster.Stop, cluster.Nodes()...), nil
+}
+
+func (s Servers) startReplicated(ctx context.Context) (Started, error) {
+	var pair replicated
+	var err error
+	if s.driver == open.Redis {
+		pair, err = redisnodes.StartReplicated(ctx, s.node)
+	} else {
+		pair, err = sqlnodes.Start(ctx, backends[s.driver].Kind, s.node)
+	}
+	if err != nil {
+		return Started{}, err
+	}
+	found := started(pair.Stop, pair.Nodes()...)
+	found.URLs, found.Replicas = found.URLs[:1], found.URLs[1:]
+	found.Lose = pair.Nodes()[0].Destroy
+	found.Promote = func(ctx context.Context) (string, error) { return found.Replicas[0], pair.Promote(ctx) }
+	return found, nil
 }
 
 func started(stop func() error, servers ...*lab.Server) Started {

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,11 +42,11 @@ func TestDurability_RefusesWhatItCannotSet(t *testing.T) {
 		args []string
 		says string
 	}{
-		"unknown":          {[]string{"run", "redis", "--start", "--durability", "high"}, `--durability: "high", want D0 to D3`},
-		"D4":               {[]string{"run", "redis", "--start", "--durability", "D4"}, "--durability: D4 needs a second server, which --start does not start yet: want D0 to D3"},
-		"not that store's": {[]string{"run", "postgres", "--start", "--durability", "D0"}, "--durability: D0 is not available for postgres: want D2, D3"},
+		"unknown":          {[]string{"run", "redis", "--start", "--durability", "high"}, `--durability: "high", want D0 to D4`},
+		"D4":               {[]string{"run", "--durability", "D4"}, "--durability: D4 is not available for pebble, which has no replica: want D2, D3"},
+		"not that store's": {[]string{"run", "postgres", "--start", "--durability", "D0"}, "--durability: D0 is not available for postgres: want D2, D3, D4"},
 		"Pebble":           {[]string{"run", "--durability", "D0"}, "--durability: D0 is not available for pebble: want D2, D3"},
-		"capacity":         {[]string{"capacity", "mysql", "--start", "--durability", "D1"}, "--durability: D1 is not available for mysql: want D2, D3"},
+		"capacity":         {[]string{"capacity", "mysql", "--start", "--durability", "D1"}, "--durability: D1 is not available for mysql: want D2, D3, D4"},
 		"variant":          {[]string{"compare", "redis --start", "mysql --start", "--durability", "D0"}, "variant B: --durability: D0 is not available for mysql"},
 		"no start":         {[]string{"run", "redis", "--durability", "D3"}, "--durability: it is for pebble, or for a server that --start starts"},
 		"target":           {[]string{"capacity", "--target", "http://127.0.0.1:1", "--durability", "D3"}, "--durability: it is for pebble"},
@@ -55,6 +57,27 @@ func TestDurability_RefusesWhatItCannotSet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			requireRefused(t, tt.args, tt.says)
+		})
+	}
+}
+
+// In D4 the server has a replica, whose costs are a part of the store's.
+func TestDurability_D4_StartsAReplica(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	for _, store := range []string{"redis", "mysql", "postgres"} {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			got := p.run("run", store, "--start", "--durability", "D4", "--duration", "500ms", "--warmup", "100ms", "--out", store, "--json")
+			got.requireRan(t)
+			var s result.Summary
+			require.NoError(t, json.Unmarshal([]byte(got.stdout), &s))
+			require.Equal(t, "D4", s.Run.Store.Durability)
+			require.Contains(t, s.Run.Topology, "the store is a primary with a replica")
+			require.Zero(t, *s.Check.Lost)
+			page, err := os.ReadFile(filepath.Join(p.dir, store, "report.md"))
+			require.NoError(t, err)
+			require.Contains(t, string(page), "Cost per saga, replica included")
 		})
 	}
 }

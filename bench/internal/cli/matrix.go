@@ -26,7 +26,7 @@ import (
 var overrideFlags = map[string]string{
 	matrix.KeyRate:       "sagas per time, as 2000/s",
 	matrix.KeySLO:        "service level, as p99=20ms",
-	matrix.KeyDurability: "durability class, D0 to D3",
+	matrix.KeyDurability: "durability class, D0 to D4",
 	matrix.KeyDuration:   "of the measured part of each run",
 }
 

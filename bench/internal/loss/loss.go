@@ -18,11 +18,11 @@ import (
 	"time"
 
 	"sagabench/bench/internal/audit"
+	"sagabench/bench/internal/backend"
 	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/server"
 	"sagabench/bench/internal/session"
-	"sagabench/deploy/lab"
 	"sagabench/internal/secret"
 	"sagabench/store/open"
 )
@@ -34,12 +34,13 @@ type Crash string
 const (
 	Process Crash = "process" // kill -9 of the store
 	Machine Crash = "machine" // loss of power
+	Lost    Crash = "lost"    // loss of the primary's machine with its disk; its replica takes over
 )
 
 // Config says what to crash. Start from Default.
 type Config struct {
 	Store   open.Target     // with its settings; Run sets the directory, or the URL of the server that it starts
-	Server  lab.Config      // of that server; Run sets PowerLoss
+	Servers backend.Servers // that server, for Lost with a replica; without meaning for an embedded store
 	Program session.Program // the bench server
 	Token   secret.Text     // of the bench server, if it wants one
 
@@ -63,8 +64,12 @@ func Default() Config {
 // Validate checks the configuration. Its error names the field and the limit.
 func (c Config) Validate() error {
 	switch {
-	case c.Crash != Process && c.Crash != Machine:
-		return fmt.Errorf("crash: %q, must be %s or %s", c.Crash, Process, Machine)
+	case c.Crash != Process && c.Crash != Machine && c.Crash != Lost:
+		return fmt.Errorf("crash: %q, must be %s, %s or %s", c.Crash, Process, Machine, Lost)
+	case c.Crash == Lost && !c.Servers.Replicated():
+		return fmt.Errorf("crash: %s: the store has no replica that could take over: set replicas: 1", Lost)
+	case c.Crash != Lost && c.Servers.Replicated():
+		return fmt.Errorf("crash: %s: it is of one server: with a replica, want %s", c.Crash, Lost)
 	case c.InFlight < 1:
 		return fmt.Errorf("in flight: %d, must be at least 1", c.InFlight)
 	case c.Duration <= 0:
@@ -96,8 +101,9 @@ const (
 )
 
 // Run starts a store and a bench server, sends sagas, crashes the store in the middle,
-// restarts it and audits it. It returns an error if one of these was not possible, also if
-// a store does not start again; a loss is no error. Machine requires Linux.
+// restarts it or promotes its replica, and audits it. It returns an error if one of these was
+// not possible, also if a store does not start again; a loss is no error. Machine requires
+// Linux.
 func Run(ctx context.Context, cfg Config) (res Result, err error) {
 	if err := cfg.Validate(); err != nil {
 		return res, err

@@ -25,8 +25,13 @@ func (r Result) MatrixRun(ctx context.Context, cfg Config, began time.Time, comm
 	}
 	run.Check.Lost = nil
 	lost := *r.Check.Lost
-	if class, known := store.ParseDurability(r.Store.Durability); known && class >= store.D3 && lost > 0 {
-		run.Validity.Warnings = []string{fmt.Sprintf("promise broken: a crash of the %s lost %s in class %s", r.Crash, format.Plural(lost, "acknowledged saga"), class)}
+	what, keeps := "a crash of the "+string(r.Crash), store.D3
+	if r.Crash == Lost {
+		what, keeps = "the loss of the primary", store.D4
+		run.Run.Topology += "; the store is a primary with a replica"
+	}
+	if class, known := store.ParseDurability(r.Store.Durability); known && class >= keeps && lost > 0 {
+		run.Validity.Warnings = []string{fmt.Sprintf("promise broken: %s lost %s in class %s", what, format.Plural(lost, "acknowledged saga"), class)}
 	}
 	run.Metrics = map[string]float64{"acknowledged": float64(r.Check.Acknowledged), "lost": float64(lost), "window_ms": r.WindowMS}
 	return run

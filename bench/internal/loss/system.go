@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"sagabench/bench/internal/backend"
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/session"
 	"sagabench/deploy/lab"
@@ -20,8 +21,10 @@ const SyncLogFlag = "pebble-sync-log"
 // system is the store and the bench server. With an embedded store they are one process.
 type system struct {
 	cfg    Config
-	server *lab.Server  // of the store; nil: it is embedded
+	server *lab.Server  // of the store; nil: it is embedded, or has a replica
 	app    *lab.Process // the bench server; nil: it has not been started
+
+	replicated backend.Started // the servers of a store with a replica
 }
 
 func newSystem(cfg Config) *system {
@@ -42,7 +45,13 @@ func (s *system) start(ctx context.Context) (err error) {
 	if s.embedded() {
 		return nil
 	}
-	cfg := s.cfg.Server
+	if s.cfg.Crash == Lost {
+		if s.replicated, err = s.cfg.Servers.Start(ctx); err == nil {
+			s.cfg.Store.SetURL(s.replicated.URL())
+		}
+		return err
+	}
+	cfg := s.cfg.Servers.Node()
 	cfg.PowerLoss = s.cfg.Crash == Machine
 	if s.server, err = lab.Kinds[s.cfg.Store.Driver].Start(ctx, cfg); err != nil {
 		return err
@@ -63,7 +72,11 @@ func (s *system) describe(ctx context.Context) (d result.Store, err error) {
 		return d, err
 	}
 	if !s.embedded() { // which knows it by itself
-		disk := filesystem.Of(s.server.Dir())
+		dir := s.replicated.Dir
+		if s.server != nil {
+			dir = s.server.Dir()
+		}
+		disk := filesystem.Of(dir)
 		settings = settings.WithFileSystem(disk, filesystem.InMemory(disk))
 	}
 	return session.StoreOf(settings), nil
@@ -81,9 +94,12 @@ func (s *system) startApp(ctx context.Context) (url string, err error) {
 
 // crash kills the processes of the store.
 func (s *system) crash() error {
-	if s.embedded() {
+	switch {
+	case s.embedded():
 		s.app.Kill()
 		return nil
+	case s.cfg.Crash == Lost:
+		return s.replicated.Lose()
 	}
 	return s.server.Kill()
 }
@@ -102,9 +118,15 @@ func (s *system) killApp() error {
 	return nil
 }
 
-// restart takes from the store what its machine would have lost, and starts its server.
+// restart takes from the store what its machine would have lost, and starts its server. A
+// replica takes the place of a lost one.
 func (s *system) restart(ctx context.Context) error {
 	switch {
+	case s.cfg.Crash == Lost:
+		url, err := s.replicated.Promote(ctx)
+		s.cfg.Store.SetURL(url)
+		s.cfg.Store.Config.Redis.Replicas = 0 // it has none of its own
+		return err
 	case s.embedded() && s.cfg.Crash == Machine:
 		return pebblestore.LosePower(s.cfg.Store.Config.Pebble.Dir, s.syncLog())
 	case s.embedded():
@@ -124,5 +146,8 @@ func (s *system) stop() {
 	}
 	if s.server != nil {
 		_ = s.server.Stop() // what it has to say of its end, after a crash, is of no interest
+	}
+	if s.replicated.Stop != nil {
+		_ = s.replicated.Stop()
 	}
 }

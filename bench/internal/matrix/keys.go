@@ -128,9 +128,9 @@ var keys = []key{
 	oneOf(KeyKeys, ofOperations, "one", "many"),
 	integer(KeyKeysPerRequest, ofOperations, 1, redisops.MaxKeysPerRequest),
 	integer(KeyNodes, []Measure{MeasureSaga, MeasureCapacity, MeasureOperation}, 1, backend.MaxNodes),
-	integer(KeyReplicas, ofSagas, 0, backend.MaxReplicas),
+	integer(KeyReplicas, ofLoops, 0, backend.MaxReplicas),
 
-	oneOf(KeyCrash, []Measure{MeasureCrash}, "process", "machine"),
+	oneOf(KeyCrash, []Measure{MeasureCrash}, "process", "machine", "lost"),
 }
 
 // imageName is what engines take as a name of an image, with a host, a tag and a digest.

@@ -33,7 +33,7 @@ func capacityDocument(s result.CapacitySummary, dir string) document.Document {
 		whole := step.Measurement
 		whole.LatencyMS, whole.ServiceMS = c.Held.LatencyMS, result.Latency{} // the former is of all holds
 		latency = latencyPart("Latency, ms, "+rate, whole)
-		cost = factsPart("Cost per saga at "+rate, costFacts(step.Measurement))
+		cost = factsPart("Cost per saga at "+rate+s.Run.Store.CostNote(), costFacts(step.Measurement))
 	}
 	return document.Document{
 		Title:    s.Run.ID,

@@ -104,7 +104,11 @@ func (a *answer) part() document.Part {
 		}
 		text = append(text, line+".")
 	}
-	text = append(text, "In brackets are the lowest and the highest run. CPU and memory are those of store and app together.")
+	of := ""
+	for _, v := range a.sagas.Variants {
+		of = cmp.Or(of, v.Store.CostNote())
+	}
+	text = append(text, "In brackets are the lowest and the highest run. CPU and memory are those of store and app together"+of+".")
 	return document.Part{Title: "At " + a.demand(), Text: []string{strings.Join(text, " ")}, Table: table}
 }
 

@@ -44,7 +44,7 @@ const again = "bench report"
 
 // runDocument lays out a run. Without rec it has no percentile curve.
 func runDocument(s result.Summary, rec result.Recording, dir string) document.Document {
-	cost := factsPart("Cost per saga", costFacts(s.Measurement))
+	cost := factsPart("Cost per saga"+s.Run.Store.CostNote(), costFacts(s.Measurement))
 	cost.Chart = cpuChart([]string{cmp.Or(s.Run.Store.Driver, "this run")}, []result.Cost{s.CostPerSaga})
 	if cost.Chart != nil {
 		cost.Chart.Summary = "CPU per saga in µs, by process."

@@ -87,6 +87,19 @@ func (s Store) Masters() int {
 	return max(0, n)
 }
 
+// KeyReplica is the key in Store.Settings of how the server's replica was started. It is absent
+// without one.
+const KeyReplica = "replica"
+
+// CostNote returns ", replica included" if the costs of the store are those of its server and
+// a replica.
+func (s Store) CostNote() string {
+	if s.Settings[KeyReplica] == "" {
+		return ""
+	}
+	return ", replica included"
+}
+
 // Scenario is the saga that was run.
 type Scenario struct {
 	Steps    int     `json:"steps"`

@@ -69,6 +69,7 @@ type site struct {
 	ownPlace   bool         // the store's prefix or schema was made for the session
 	temporary  string       // directory of a store that was made for the session
 	storePIDs  []int        // of the store's servers; empty: unknown
+	replicas   []string     // URLs of the replicas of the store's one server
 	storeDir   string       // of the files of the first; empty: unknown
 	topology   string       // see result.Run
 	sharedHost bool         // see result.Run

@@ -75,7 +75,7 @@ func (w *Started) describe(cfg Config) site {
 	target := w.Store.Fresh()
 	retention := target.Config.Retention.Seconds()
 	s := site{store: &target, ownPlace: !target.Embedded(), sharedHost: true, preloaded: w.Preload, retentionS: &retention}
-	s.storePIDs, s.storeDir = w.StoreServers.PIDs, w.StoreServers.Dir
+	s.storePIDs, s.storeDir, s.replicas = w.StoreServers.PIDs, w.StoreServers.Dir, w.StoreServers.Replicas
 	switch {
 	case target.Embedded():
 		s.topology = "load and app with its embedded store on one machine, in two processes"
@@ -87,6 +87,9 @@ func (w *Started) describe(cfg Config) site {
 		s.topology = "load, app and store on one machine, in processes of their own"
 	default:
 		s.topology = "load and app on one machine, store on another"
+	}
+	if len(s.replicas) > 0 {
+		s.topology += "; the store is a primary with a replica, and its costs are the sums of both"
 	}
 	return s
 }

@@ -54,6 +54,9 @@ func (s *Session) settings(ctx context.Context, st store.Store) (store.Settings,
 	if err != nil || s.site.storeDir == "" {
 		return settings, err
 	}
+	if len(s.site.replicas) > 0 {
+		settings.Values[result.KeyReplica] = "started with the server"
+	}
 	disk := filesystem.Of(s.site.storeDir)
 	return settings.WithFileSystem(disk, filesystem.InMemory(disk)), nil
 }
@@ -100,7 +103,7 @@ func (s *Session) sampleConfig() sample.Config {
 // storeServer describes the store's server. The store must be known.
 func (s *Session) storeServer() backend.Server {
 	store := s.site.store
-	return backend.Server{Driver: store.Driver, URL: store.URL(), Local: local(store.URL()), PIDs: s.site.storePIDs, Schema: store.Schema()}
+	return backend.Server{Driver: store.Driver, URL: store.URL(), Local: local(store.URL()), PIDs: s.site.storePIDs, Replicas: s.site.replicas, Schema: store.Schema()}
 }
 
 // audit compares the store with the journals, and removes a place of the session's own.
