@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -34,62 +35,92 @@ func (s *Store) ClaimDue(ctx context.Context, owner string, lease time.Duration,
 }
 
 // patience returns how long findDue waits for a server of a cluster after another has
-// answered, 100 ms by default. A lost server holds up the sagas of the others only so long;
-// a later call returns its error.
+// answered, 100 ms by default. A lost server holds up the sagas of the others only so long.
 func (s *Store) patience() time.Duration { return s.cfg.Timeout / 30 }
 
+// dueAnswer is what dueIn found on a server.
+type dueAnswer struct {
+	from   *node
+	shards []int
+	due    [][]redis.Z
+	err    error
+}
+
+// claims is what one call of ClaimDue leaves to the next.
+type claims struct {
+	mu      sync.Mutex
+	late    map[*node]dueAnswer // of servers that findDue did not wait for
+	refused map[int]bool        // shards whose sagas could not be claimed the last time
+}
+
 // findDue returns up to limit due sagas that fit into a page, longest overdue first, also
-// if some servers did not answer.
+// if some servers did not answer. What those answer later is for the next call, so that a
+// slow server is not left out for ever. Sagas that could not be claimed the last time come
+// last, so that a server that refuses writes does not hold up the sagas of the others.
 //
 // It reads their lengths: a script that returns hundreds of large bodies blocks the server
 // for seconds.
 func (s *Store) findDue(ctx context.Context, limit int) ([]string, error) {
-	type answer struct {
-		from   *node
-		shards []int
-		due    [][]redis.Z
-		err    error
-	}
 	servers := s.shardsByServer()
-	answers := make(chan answer, len(servers))
+	answers := make(chan dueAnswer, len(servers))
 	for server, shards := range servers {
 		s.nodes.background.Go(func() {
-			due, err := s.dueIn(ctx, shards, limit)
-			answers <- answer{server, shards, due, err}
+			asked, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.cfg.Timeout) // it may be late
+			defer cancel()
+			due, err := s.dueIn(asked, shards, limit)
+			answers <- dueAnswer{server, shards, due, err}
 		})
 	}
-	byShard := make([][]redis.Z, s.cfg.Shards)
+	s.claims.mu.Lock()
+	found, refused := s.claims.late, s.claims.refused
+	s.claims.late, s.claims.refused = make(map[*node]dueAnswer), nil
+	s.claims.mu.Unlock()
 	var errs []error
-	if err := s.lateError.Swap(nil); err != nil {
-		errs = append(errs, *err)
-	}
 	var late <-chan time.Time
-	for len(servers) > 0 {
+	missing := len(servers)
+	for over := false; missing > 0 && !over; {
 		select {
 		case a := <-answers:
-			delete(servers, a.from)
-			for i, due := range a.due {
-				byShard[a.shards[i]] = due
-			}
-			if a.err != nil {
-				errs = append(errs, a.err)
-			} else if late == nil {
+			missing--
+			found[a.from] = a
+			if a.err == nil && late == nil {
 				late = time.After(s.patience())
 			}
 		case <-late:
-			missing := len(servers)
-			s.nodes.background.Go(func() {
-				for range missing {
-					if a := <-answers; a.err != nil {
-						s.lateError.Store(&a.err)
-					}
-				}
-			})
-			clear(servers)
+			over = true
+		case <-ctx.Done():
+			errs, over = append(errs, ctx.Err()), true
 		}
 	}
-	due := slices.Concat(byShard...)
-	slices.SortFunc(due, func(a, b redis.Z) int { return cmp.Compare(a.Score, b.Score) })
+	s.nodes.background.Go(func() {
+		for range missing {
+			a := <-answers
+			s.claims.mu.Lock()
+			s.claims.late[a.from] = a
+			s.claims.mu.Unlock()
+		}
+	})
+	byShard := make([][]redis.Z, s.cfg.Shards)
+	for _, a := range found {
+		if a.err != nil {
+			errs = append(errs, a.err)
+		}
+		for i, due := range a.due {
+			byShard[a.shards[i]] = due
+		}
+	}
+	var due, last []redis.Z
+	for shard, found := range byShard {
+		if refused[shard] {
+			last = append(last, found...)
+		} else {
+			due = append(due, found...)
+		}
+	}
+	for _, part := range [][]redis.Z{due, last} {
+		slices.SortFunc(part, func(a, b redis.Z) int { return cmp.Compare(a.Score, b.Score) })
+	}
+	due = append(due, last...)
 	due = due[:min(len(due), limit)]
 	keys := make([]string, len(due))
 	for i := range keys {
@@ -128,7 +159,7 @@ func (s *Store) dueIn(ctx context.Context, shards []int, limit int) ([][]redis.Z
 // ones in the order of the keys, also if some calls failed.
 func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, keys []string) ([]store.Record, error) {
 	args := []string{padOwner(owner), millis(store.Quarantine), millis(lease)}
-	byShard := make([]*scriptCall, s.cfg.Shards)
+	byShard := make(map[int]*scriptCall)
 	var calls []*scriptCall
 	place := make(map[string]int, len(keys))
 	for i, key := range keys {
@@ -146,13 +177,18 @@ func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, ke
 
 	var records []store.Record
 	var failures []error
-	for _, call := range calls {
+	refused := make(map[int]bool)
+	for shard, call := range byShard {
 		claimed, err := claimed(call)
+		refused[shard] = call.err != nil
 		records = append(records, claimed...)
 		if err != nil {
 			failures = append(failures, s.wrapError(ctx, "claim", err))
 		}
 	}
+	s.claims.mu.Lock()
+	s.claims.refused = refused
+	s.claims.mu.Unlock()
 	slices.SortFunc(records, func(a, b store.Record) int { return cmp.Compare(place[a.GID], place[b.GID]) })
 	return records, errors.Join(failures...)
 }

@@ -28,7 +28,8 @@
 // Each server of a cluster is a partition of its own (store.Partitioned), so one that is
 // slow or lost holds up its own sagas. The store finds out about a failover when a call to
 // the lost server has failed. Reads of all servers (List, Stats, Settings) fail until then;
-// ClaimDue claims the sagas of the others.
+// ClaimDue claims the sagas of the others. What a slow server answers too late is for
+// the next call.
 //
 // While slots move, List of finished sagas may miss sagas that move.
 //

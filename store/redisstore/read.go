@@ -46,11 +46,17 @@ type fetchedSaga struct {
 func (s *Store) fetch(ctx context.Context, keys []string) ([]fetchedSaga, error) {
 	values := make([]*redis.StringCmd, len(keys))
 	dues := make([]*redis.FloatCmd, len(keys))
-	err := s.each(ctx, keys, func(pipe redis.Pipeliner, i int) {
-		values[i] = pipe.Get(ctx, keys[i])
-		dues[i] = pipe.ZScore(ctx, s.indexKey(s.shard(sagaGID(keys[i]))), keys[i])
-	})
-	if err != nil {
+	// Two requests for each key: while a slot moves, one server may have the saga, and
+	// another one the due index.
+	var requests []*request
+	for i, key := range keys {
+		index := s.indexKey(s.shard(sagaGID(key)))
+		requests = append(requests,
+			&request{slot: slotOf(key), queue: func(pipe redis.Pipeliner) { values[i] = pipe.Get(ctx, key) }},
+			&request{slot: slotOf(key), queue: func(pipe redis.Pipeliner) { dues[i] = pipe.ZScore(ctx, index, key) }})
+	}
+	s.send(ctx, requests...)
+	if err := firstError(requests); err != nil {
 		return nil, err
 	}
 	all := make([]fetchedSaga, len(keys))

@@ -11,7 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// request is commands for one slot.
+// request is commands for one slot. While the slot moves, a server may have some of its
+// keys only, and a read finds nothing in place of the others: so they are all for one key,
+// or one command.
 type request struct {
 	slot int
 	// queue adds the commands to a pipeline. It is called again if the slot has moved.

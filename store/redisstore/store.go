@@ -55,7 +55,7 @@ type Store struct {
 	slots      []int    // their slots
 	partitions []int    // the partitions of the shards
 	roundTrips atomic.Int64
-	lateError  atomic.Pointer[error] // of a server that findDue did not wait for
+	claims     claims
 
 	calls  sync.RWMutex // held for reading by every call, for writing by Close
 	closed bool
@@ -94,6 +94,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{nodes: servers, cfg: cfg, address: servers.seeds[0].address}
+	s.claims.late = make(map[*node]dueAnswer)
 	if err := s.prepare(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("redis at %s: %w", s.address, err), s.nodes.close())
 	}
