@@ -23,10 +23,12 @@ import (
 )
 
 func TestStore_Cluster(t *testing.T) {
-	h := harness(startCluster(t))
-	inOpen := h.Open
+	server := startCluster(t)
+	h := harness(server)
 	h.Open = func(t testing.TB, opts storetest.Options) store.Store {
-		s := inOpen(t, opts).(*Store)
+		cfg := testConfig(server)
+		cfg.Retention, cfg.Shards = opts.Retention, 6
+		s := open(t, cfg)
 		s.cfg.Timeout = time.Minute // a claim waits for all servers, also on a busy machine
 		return s
 	}

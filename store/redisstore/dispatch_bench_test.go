@@ -56,7 +56,7 @@ func BenchmarkDispatch(b *testing.B) {
 				cfg.Conns = 64
 				s := open(b, cfg)
 				defer s.Close()
-				measureSagas(b, s, callers, way.make(b, s))
+				measureSagas(b, callers, way.make(b, s), s)
 			})
 		}
 	}
@@ -77,7 +77,7 @@ func BenchmarkAlone(b *testing.B) {
 			server := labtest.Start(b, lab.Redis, lab.Config{})
 			s := open(b, testConfig(server))
 			defer s.Close()
-			measureSagas(b, s, 1, apply(b, s))
+			measureSagas(b, 1, apply(b, s), s)
 		})
 	}
 }
@@ -92,27 +92,39 @@ func BenchmarkShards(b *testing.B) {
 			cfg.Shards = shards
 			s := open(b, cfg)
 			defer s.Close()
-			measureSagas(b, s, 64, committed(b, s, groupcommit.DefaultConfig()))
+			measureSagas(b, 64, committed(b, s, groupcommit.DefaultConfig()), s)
 		})
 	}
 }
 
-// BenchmarkCluster compares numbers of shards on a cluster of three masters with one
-// server, with as many callers per master.
+// BenchmarkCluster compares a cluster of three masters with one server, with as many
+// callers per master. Three servers apart, each with a store of its own, show what of the
+// difference comes from three servers on the processors of this machine, and not from the
+// cluster. docs/adr/0014 rests on it.
 func BenchmarkCluster(b *testing.B) {
 	for _, callers := range []int{64, 192} {
-		b.Run(fmt.Sprintf("servers=1/callers=%d", callers), func(b *testing.B) {
-			s := open(b, testConfig(labtest.Start(b, lab.Redis, lab.Config{})))
-			defer s.Close()
-			measureSagas(b, s, callers, committed(b, s, groupcommit.DefaultConfig()))
-		})
-		for _, shards := range []int{3, 6, 12, 24, 48} {
-			b.Run(fmt.Sprintf("servers=3/shards=%d/callers=%d", shards, 3*callers), func(b *testing.B) {
+		for _, servers := range []int{1, 3} {
+			b.Run(fmt.Sprintf("apart/servers=%d/callers=%d", servers, servers*callers), func(b *testing.B) {
+				stores := make([]*Store, servers)
+				applies := make([]applyOne, servers)
+				for i := range servers {
+					stores[i] = open(b, testConfig(labtest.Start(b, lab.Redis, lab.Config{})))
+					defer stores[i].Close()
+					applies[i] = committed(b, stores[i], groupcommit.DefaultConfig())
+				}
+				measureSagas(b, servers*callers, func(ctx context.Context, change store.Change) error {
+					mine := slotOf(change.Gid()) % servers
+					return applies[mine](ctx, change)
+				}, stores...)
+			})
+		}
+		for _, shards := range []int{3, 6, 12, 24} {
+			b.Run(fmt.Sprintf("cluster/servers=3/shards=%d/callers=%d", shards, 3*callers), func(b *testing.B) {
 				cfg := testConfig(startCluster(b))
 				cfg.Shards = shards
 				s := open(b, cfg)
 				defer s.Close()
-				measureSagas(b, s, 3*callers, committed(b, s, groupcommit.DefaultConfig()))
+				measureSagas(b, 3*callers, committed(b, s, groupcommit.DefaultConfig()), s)
 			})
 		}
 	}
@@ -143,9 +155,9 @@ func (s *Store) singly(over redis.Cmdable) applyOne {
 	}
 }
 
-func measureSagas(b *testing.B, s *Store, callers int, apply applyOne) {
+func measureSagas(b *testing.B, callers int, apply applyOne, stores ...*Store) {
 	ctx := b.Context()
-	before := serverCost(b, s)
+	before := serverCost(b, stores)
 	cpu := ownCPU(b)
 	var next atomic.Int64
 	var group sync.WaitGroup
@@ -163,7 +175,7 @@ func measureSagas(b *testing.B, s *Store, callers int, apply applyOne) {
 	group.Wait()
 	b.StopTimer()
 	cpu = ownCPU(b) - cpu
-	after := serverCost(b, s)
+	after := serverCost(b, stores)
 	n := float64(b.N)
 	b.ReportMetric(float64(cpu.Nanoseconds())/1e3/n, "client_us/saga")
 	b.ReportMetric((after.cpu-before.cpu)*1e6/n, "server_us/saga")
@@ -199,14 +211,16 @@ type cost struct {
 	busiest                   []float64 // CPU of each
 }
 
-func serverCost(b *testing.B, s *Store) (sum cost) {
-	for _, server := range s.nodes.all() {
-		one := costOf(b, server)
-		sum.cpu += one.cpu
-		sum.busiest = append(sum.busiest, one.cpu)
-		sum.bytes += one.bytes
-		sum.calls += one.calls
-		sum.memory += one.memory
+func serverCost(b *testing.B, stores []*Store) (sum cost) {
+	for _, s := range stores {
+		for _, server := range s.nodes.all() {
+			one := costOf(b, server)
+			sum.cpu += one.cpu
+			sum.busiest = append(sum.busiest, one.cpu)
+			sum.bytes += one.bytes
+			sum.calls += one.calls
+			sum.memory += one.memory
+		}
 	}
 	return sum
 }

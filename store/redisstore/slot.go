@@ -51,13 +51,3 @@ func shardTags(n int) []string {
 	}
 	return tags
 }
-
-// defaultShards returns the number of shards of a new prefix.
-func defaultShards(servers int) int {
-	if servers == 1 {
-		return 1
-	}
-	return min(shardsPerServer*servers, MaxShards)
-}
-
-const shardsPerServer = 2

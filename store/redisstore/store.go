@@ -24,7 +24,7 @@ type Config struct {
 	// and sslkey are files with the client's certificate and key.
 	URL       string
 	Prefix    string        // of every key; 1 to 32 of A-Z a-z 0-9 _ -
-	Shards    int           // due indexes, 1 to MaxShards, fixed by the first use of Prefix; 0: as before, or 1
+	Shards    int           // due indexes, 1 to MaxShards, fixed by the first use of Prefix; 0: as before, or one per server
 	Retention time.Duration // how long finished sagas are kept; 0: not at all
 	Timeout   time.Duration // for connecting, and for the reply to a call
 	Conns     int           // limit of connections
@@ -114,7 +114,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.initLayout(ctx, defaultShards(len(all))); err != nil {
+	if err := s.initLayout(ctx, min(len(all), MaxShards)); err != nil {
 		return err
 	}
 	for _, tag := range shardTags(s.cfg.Shards) {
