@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sagabench/bench/internal/backend"
 	"sagabench/bench/internal/microbench"
 	"sagabench/bench/internal/progress"
 	"sagabench/bench/internal/result"
@@ -33,6 +34,7 @@ All keys have a random prefix and are removed at the end. A Redis that was not s
 by this command should have no other load, because its whole CPU is counted.`,
 		Example: `  bench lua --start
   bench lua --redis-server /opt/redis-6.2/redis-server --redis-server redis-server
+  bench lua --start --nodes 3
   bench lua --start --against ../other/lua`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,6 +48,7 @@ by this command should have no other load, because its whole CPU is counted.`,
 	f.StringVar(&url, "redis", "", "URL of the Redis to measure (default: as configured)")
 	f.BoolVar(&start, "start", false, "start a Redis for it, from the binary on PATH")
 	f.StringArrayVar(&cfg.Binaries, "redis-server", nil, "start a Redis from this binary; several are measured in interleaved rounds")
+	nodesFlag(f, &cfg.Nodes)
 	f.StringVar(&against, "against", "", "directory of other scripts to compare with ours in interleaved rounds; nothing else is measured then")
 	f.DurationVar(&cfg.Duration, "duration", cfg.Duration, "how long rounds are repeated, per Redis")
 	f.StringVar(&a.out, "out", "", "result directory (default sagabench-results/TIME-lua)")
@@ -56,6 +59,12 @@ by this command should have no other load, because its whole CPU is counted.`,
 func (a *app) lua(ctx context.Context, cfg microbench.Config, url, against string) (err error) {
 	if url != "" && len(cfg.Binaries) > 0 {
 		return errors.New("--redis: it names a server that runs; --start and --redis-server start one")
+	}
+	switch {
+	case cfg.Nodes < 1 || cfg.Nodes > backend.MaxNodes:
+		return fmt.Errorf("--nodes: %d, must be 1 to %d", cfg.Nodes, backend.MaxNodes)
+	case cfg.Nodes > 1 && len(cfg.Binaries) == 0:
+		return errors.New("--nodes: it is for --start and --redis-server; --redis may name a master of another cluster")
 	}
 	if cfg.Duration <= 0 {
 		return fmt.Errorf("--duration: %v, must be more than 0", cfg.Duration)

@@ -153,6 +153,8 @@ func TestLua_RefusesWrongInput(t *testing.T) {
 		"no binary":      {[]string{"--redis-server", "/not/there"}, "/not/there"},
 		"no scripts":     {[]string{"--start", "--against", t.TempDir()}, "--against: lua: read script save"},
 		"no duration":    {[]string{"--start", "--duration", "0s"}, "--duration: 0s, must be more than 0"},
+		"no nodes":       {[]string{"--start", "--nodes", "0"}, "--nodes: 0, must be 1 to 16"},
+		"nodes of a URL": {[]string{"--redis", "redis://h", "--nodes", "3"}, "--nodes: it is for --start and --redis-server"},
 		"an argument":    {[]string{"redis"}, `unknown command "redis"`},
 		"unknown format": {[]string{"--duration", "soon"}, "soon"},
 	} {

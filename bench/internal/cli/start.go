@@ -17,9 +17,13 @@ const (
 func startFlags(f *pflag.FlagSet, s *backend.Start) {
 	f.BoolVar(&s.Start, "start", false, "start the store's server for this run, from the binary on PATH")
 	f.StringArrayVar(&s.Set, setFlag, nil, "NAME=VALUE: a setting of the server that --start starts, by its own names; once for each")
-	f.IntVar(&s.Nodes, "nodes", 1, fmt.Sprintf("of redis with --start: masters of a Redis Cluster, 2 to %d; 1: a server without cluster", backend.MaxNodes))
+	nodesFlag(f, &s.Nodes)
 	f.IntVar(&s.Replicas, "replicas", 0, fmt.Sprintf("with --start: of the server, 0 or 1; of each master of a Redis Cluster of at least 3, 0 to %d", backend.MaxReplicas))
 	durabilityFlagOf(f, &s.Durability)
+}
+
+func nodesFlag(f *pflag.FlagSet, nodes *int) {
+	f.IntVar(nodes, "nodes", 1, fmt.Sprintf("of redis with --start: masters of a Redis Cluster, 2 to %d; 1: a server without cluster", backend.MaxNodes))
 }
 
 func durabilityFlagOf(f *pflag.FlagSet, class *string) {

@@ -20,17 +20,6 @@ func TestEstimate_MedianAndInterval(t *testing.T) {
 	require.InDelta(t, 1.2, estimate(nine, usual).Spread(), 1e-9)
 }
 
-// The numbers are those of the sign test's tables.
-func TestExcluded_IsTheSignTest(t *testing.T) {
-	t.Parallel()
-	for n, want := range map[int]int{1: 0, 5: 0, 6: 0, 8: 0, 9: 1, 12: 2, 15: 3, 20: 5, 25: 7} {
-		require.Equal(t, want, excluded(n, usual), n)
-	}
-	for n, want := range map[int]int{8: 0, 11: 0, 12: 1, 20: 3, 25: 5} {
-		require.Equal(t, want, excluded(n, strict), n)
-	}
-}
-
 func TestCauses_FixedInputs(t *testing.T) {
 	t.Parallel()
 	got := ablation{
@@ -104,7 +93,7 @@ func TestPairRounds_CancelTheOrder(t *testing.T) {
 
 func TestCalls_SpreadSagasOverIndexes(t *testing.T) {
 	t.Parallel()
-	k := keyspace{"p", []int{1000}}
+	k := keyspace{prefix: "p", sizes: []int{1000}}
 	s := base.batch(10)
 	for due, indexes := range map[int][]string{0: {"p:{0}", "p:{1}"}, 1000: {"p:{a0}", "p:{a0}"}} {
 		s.DueIndex = due

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -50,7 +51,7 @@ func open(ctx context.Context, cfg Config, url string) (_ *bench, err error) {
 	options.Protocol, options.DisableIdentity = 2, true
 	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 
-	b := &bench{cfg: cfg, address: options.Addr, control: redis.NewClient(options), keys: keyspace{"b" + rand.Text()[:7], cfg.DueIndexes}}
+	b := &bench{cfg: cfg, address: options.Addr, control: redis.NewClient(options), keys: keyspace{prefix: "b" + rand.Text()[:7], sizes: cfg.DueIndexes}}
 	if err := b.prepare(ctx, *options); err != nil {
 		return nil, errors.Join(fmt.Errorf("redis at %s: %w", b.address, err), b.close())
 	}
@@ -109,10 +110,12 @@ func (b *bench) identify(ctx context.Context) error {
 		return err
 	}
 	if fields["cluster_enabled"] == "1" {
-		return errors.New("it is a node of a Redis Cluster, which takes calls for its own slots only: price the scripts on a single server, which runs a call as a node does (--start starts one)")
+		if b.keys.tag, err = b.ownTag(ctx); err != nil {
+			return err
+		}
 	}
 	b.server = Server{Version: fields["redis_version"], Allocator: fields["mem_allocator"], Settings: map[string]string{}}
-	for _, name := range []string{"io-threads", "appendonly", "appendfsync", "save", "hz", "zset-max-ziplist-entries"} {
+	for _, name := range []string{"cluster-enabled", "io-threads", "appendonly", "appendfsync", "save", "hz", "zset-max-ziplist-entries"} {
 		setting, err := b.control.ConfigGet(ctx, name).Result()
 		if wire.IsRefusal(err) {
 			b.note("settings: CONFIG: %v", err)
@@ -126,6 +129,23 @@ func (b *bench) identify(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// ownTag returns a hash tag whose slot is one of this node of a cluster: for the others it
+// refers to another node.
+func (b *bench) ownTag(ctx context.Context) (string, error) {
+	const tries = 100_000 // a master that holds one slot has one of 16,384
+	for n := range tries {
+		tag := strconv.Itoa(n)
+		err := b.control.Get(ctx, b.keys.prefix+":{"+tag+"}").Err()
+		if errors.Is(err, redis.Nil) {
+			return tag, nil
+		}
+		if _, elsewhere := redis.IsMovedError(err); !elsewhere {
+			return "", fmt.Errorf("looking for a slot of this node: %w", err)
+		}
+	}
+	return "", errors.New("it is a node of a Redis Cluster that holds no slots: name a master")
 }
 
 func (b *bench) doing(format string, args ...any) {

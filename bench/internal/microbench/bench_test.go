@@ -13,6 +13,7 @@ import (
 
 	"sagabench/deploy/lab"
 	"sagabench/deploy/lab/labtest"
+	"sagabench/deploy/lab/redisnodes"
 	"sagabench/internal/race"
 	"sagabench/lua"
 )
@@ -60,6 +61,20 @@ func TestBench_PricesEverything(t *testing.T) {
 			requireComplete(t, b)
 		})
 	}
+}
+
+// A node of a cluster takes calls for its own slots only.
+func TestBench_OnANodeOfACluster_PricesEverything(t *testing.T) {
+	t.Parallel()
+	nodes := labtest.StartCluster(t, redisnodes.ClusterConfig{Masters: 3, Replicas: 1}).Nodes()
+	t.Cleanup(func() { requireKeys(t, nodes[1]) })
+	b := openBench(t, quick(), nodes[1].URL())
+	require.NoError(t, b.round(t.Context(), silent))
+	requireComplete(t, b)
+	require.Equal(t, "yes", b.result().Server.Settings["cluster-enabled"])
+
+	_, err := open(t.Context(), quick(), nodes[4].URL())
+	require.ErrorContains(t, err, "it is a node of a Redis Cluster that holds no slots: name a master")
 }
 
 func requireComplete(t *testing.T, b *bench) {

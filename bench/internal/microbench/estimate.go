@@ -3,7 +3,6 @@ package microbench
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"sagabench/bench/internal/stats"
 	"sagabench/internal/format"
@@ -32,24 +31,8 @@ func estimate(samples []float64, confidence float64) *Estimate {
 	if len(samples) == 0 {
 		return nil
 	}
-	sorted := slices.Sorted(slices.Values(samples))
-	n := len(sorted)
-	k := excluded(n, confidence)
-	return &Estimate{Median: stats.Median(sorted), Low: sorted[k], High: sorted[n-1-k], N: n}
-}
-
-// excluded returns how many of n sorted samples can be dropped at each end so that the
-// rest encloses the median with the confidence. This is the sign test: a sample is
-// below the median as often as a coin shows heads.
-func excluded(n int, confidence float64) int {
-	tail := (1 - confidence) / 2
-	exactly := math.Pow(0.5, float64(n)) // the probability of k heads in n tosses
-	for k, atMost := 0, exactly; ; k++ {
-		exactly *= float64(n-k) / float64(k+1)
-		if atMost += exactly; atMost > tail {
-			return k
-		}
-	}
+	median := stats.MedianInterval(samples, confidence)
+	return &Estimate{Median: median.Value, Low: median.Low, High: median.High, N: len(samples)}
 }
 
 // known reports whether there were enough rounds for the interval.

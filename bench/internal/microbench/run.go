@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/redisnodes"
 	"sagabench/lua"
 )
 
@@ -17,6 +18,7 @@ type Config struct {
 
 	URL      string   // of the Redis to measure, as for a store
 	Binaries []string // Redis programs to start and measure instead; "redis-server": the one on PATH
+	Nodes    int      // more than 1: start a Redis Cluster of so many masters of each program, and measure one of them
 
 	// Against are scripts to compare package lua's with, see lua.ReadDir. Nothing else
 	// is measured then. nil: none.
@@ -78,12 +80,12 @@ func measure(ctx context.Context, cfg Config) (results []Result, err error) {
 		urls = nil
 	}
 	for _, binary := range cfg.Binaries {
-		server, startErr := lab.Redis.Start(ctx, lab.Config{Binary: binary})
+		url, stop, startErr := start(ctx, binary, cfg.Nodes)
 		if startErr != nil {
 			return nil, startErr
 		}
-		defer func() { err = errors.Join(err, server.Stop()) }()
-		urls = append(urls, server.URL())
+		defer func() { err = errors.Join(err, stop()) }()
+		urls = append(urls, url)
 	}
 	var benches []*bench
 	for _, url := range urls {
@@ -103,6 +105,24 @@ func measure(ctx context.Context, cfg Config) (results []Result, err error) {
 		}
 	}
 	return results, err
+}
+
+// start starts a Redis, or a Redis Cluster of so many masters, and returns the URL of the
+// one to measure.
+func start(ctx context.Context, binary string, masters int) (url string, stop func() error, err error) {
+	node := lab.Config{Binary: binary}
+	if masters > 1 {
+		cluster, err := redisnodes.StartCluster(ctx, redisnodes.ClusterConfig{Masters: masters, Node: node})
+		if err != nil {
+			return "", nil, err
+		}
+		return cluster.URLs()[0], cluster.Stop, nil
+	}
+	server, err := lab.Redis.Start(ctx, node)
+	if err != nil {
+		return "", nil, err
+	}
+	return server.URL(), server.Stop, nil
 }
 
 // interleave measures rounds in the order A B, B A, and so on, until the duration is

@@ -81,16 +81,22 @@ const (
 type keyspace struct {
 	prefix string
 	sizes  []int // of the large due indexes
+	// tag is the hash tag of all keys on a node of a cluster, which must have their slot.
+	// Elsewhere it is empty, and each due index has its own, as in the store.
+	tag string
 }
 
 // index names a due index for the sagas of call n: the only large one of a size, or one of
 // the small ones.
 func (k keyspace) index(dueIndex, n int) string {
-	tag := strconv.Itoa(n % smallIndexes)
+	name := strconv.Itoa(n % smallIndexes)
 	if dueIndex > 0 {
-		tag = string(rune('a'+slices.Index(k.sizes, dueIndex))) + "0"
+		name = string(rune('a'+slices.Index(k.sizes, dueIndex))) + "0"
 	}
-	return k.prefix + ":{" + tag + "}"
+	if k.tag != "" {
+		return k.prefix + ":{" + k.tag + "}" + name
+	}
+	return k.prefix + ":{" + name + "}"
 }
 
 // finished names finished saga n.

@@ -28,6 +28,22 @@ type Interval struct{ Value, Low, High float64 }
 // Median returns the median of xs, which need not be sorted, or NaN for none.
 func Median(xs []float64) float64 { return Quantile(xs, 0.5) }
 
+// MedianInterval returns the median and the order statistics that enclose the true one with
+// a confidence of level, for any distribution; with too few values for that, the lowest and
+// the highest. This is the sign test: a value is below the median as often as a coin shows
+// heads.
+func MedianInterval(xs []float64, level float64) Interval {
+	all := sorted(xs)
+	n := len(all)
+	exactly := math.Pow(0.5, float64(n)) // the probability of k heads in n tosses
+	for k, atMost := 0, exactly; ; k++ {
+		exactly *= float64(n-k) / float64(k+1)
+		if atMost += exactly; atMost > (1-level)/2 {
+			return Interval{Median(all), all[k], all[n-1-k]}
+		}
+	}
+}
+
 // Quantile returns the q-quantile of xs, 0 ≤ q ≤ 1, or NaN for none. xs need not be
 // sorted. Between two values, it interpolates (Hyndman and Fan's type 7).
 func Quantile(xs []float64, q float64) float64 {

@@ -256,3 +256,20 @@ func TestRatioOf_IsWiderWhenNotInterleaved(t *testing.T) {
 	}
 	require.Greater(t, width(blocks), 1.8*width(mixed))
 }
+
+// The numbers of values left out at each end are those of the sign test's tables.
+func TestMedianInterval_IsTheSignTest(t *testing.T) {
+	t.Parallel()
+	for level, excluded := range map[float64]map[int]int{
+		0.95: {1: 0, 5: 0, 6: 0, 8: 0, 9: 1, 12: 2, 15: 3, 20: 5, 25: 7},
+		0.99: {8: 0, 11: 0, 12: 1, 20: 3, 25: 5},
+	} {
+		for n, k := range excluded {
+			xs := make([]float64, n)
+			for i := range xs {
+				xs[i] = float64(n - i) // n down to 1
+			}
+			require.Equal(t, stats.Interval{Value: float64(n+1) / 2, Low: float64(1 + k), High: float64(n - k)}, stats.MedianInterval(xs, level), "%d values, %v", n, level)
+		}
+	}
+}
