@@ -138,10 +138,10 @@ func (b *bench) ownTag(ctx context.Context) (string, error) {
 	for n := range tries {
 		tag := strconv.Itoa(n)
 		err := b.control.Get(ctx, b.keys.prefix+":{"+tag+"}").Err()
-		if errors.Is(err, redis.Nil) {
+		switch _, elsewhere := redis.IsMovedError(err); {
+		case errors.Is(err, redis.Nil):
 			return tag, nil
-		}
-		if _, elsewhere := redis.IsMovedError(err); !elsewhere {
+		case !elsewhere:
 			return "", fmt.Errorf("looking for a slot of this node: %w", err)
 		}
 	}

@@ -11,9 +11,8 @@ import (
 // Estimate is a median over rounds with a confidence interval.
 type Estimate struct {
 	Median float64 `json:"median"`
-	// Low and High are order statistics that enclose the true median with 95%
-	// confidence, in comparisons 99%, for any distribution. With too few rounds they
-	// are the lowest and the highest value seen.
+	// Low and High enclose the true median with 95% confidence, in comparisons 99%: see
+	// stats.MedianInterval.
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 	N    int     `json:"rounds"`

@@ -155,12 +155,13 @@ func (i info) commands() map[string]Inside {
 	return all
 }
 
-// commandsBetween returns what ran between two INFOs, without INFO itself.
+// commandsBetween returns what ran between two INFOs, without INFO itself and the
+// acknowledgements of replicas.
 func commandsBetween(before, after info) map[string]Inside {
 	ran := after.commands()
 	for name, was := range before.commands() {
 		ran[name] = Inside{ran[name].Calls - was.Calls, ran[name].US - was.US}
 	}
-	maps.DeleteFunc(ran, func(name string, i Inside) bool { return i.Calls <= 0 || name == "info" })
+	maps.DeleteFunc(ran, func(name string, i Inside) bool { return i.Calls <= 0 || name == "info" || name == "replconf" })
 	return ran
 }
