@@ -65,7 +65,7 @@ var rules = []struct {
 	{"bench/internal/stats", nil, "arithmetic knows no result"},
 	{"bench/internal/usl", []string{"bench/internal/stats"}, "arithmetic knows no result"},
 	{"bench/internal/microbench/wire", nil, "bytes of the protocol, whatever the calls are"},
-	{"bench/internal/microbench", []string{"lua", "deploy/lab", "deploy/lab/redisnodes", "internal/document", "internal/format", "internal/tlsfiles", "bench/internal/microbench/wire", "bench/internal/environment", "bench/internal/result", "bench/internal/stats"}, "it measures scripts, and runs no sagas"},
+	{"bench/internal/microbench", []string{"lua", "store/redisstore/redisconn", "deploy/lab", "deploy/lab/redisnodes", "internal/document", "internal/format", "internal/tlsfiles", "bench/internal/microbench/wire", "bench/internal/environment", "bench/internal/result", "bench/internal/stats"}, "it measures scripts, and runs no sagas"},
 	{"bench/internal/redisops", []string{"store", "store/open", "store/redisstore", "internal/format", "bench/internal/backend", "bench/internal/result", "bench/internal/sample"}, "it measures single operations, and runs no sagas"},
 	{"bench/internal/simserver", nil, "it is nothing but a law of latency"},
 	{"bench/internal/result", []string{"bench/internal/usl", "internal/format"}, "types and files; others measure, judge and render"},

@@ -17,6 +17,7 @@ import (
 	"sagabench/deploy/lab/labtest"
 	"sagabench/store"
 	"sagabench/store/groupcommit"
+	"sagabench/store/redisstore/redisconn"
 )
 
 // BenchmarkDispatch compares the ways in which concurrent callers' changes can
@@ -228,7 +229,7 @@ func serverCost(b *testing.B, stores []*Store) (sum cost) {
 func costOf(b *testing.B, server *node) cost {
 	text, err := server.Info(b.Context(), "everything").Result()
 	require.NoError(b, err)
-	info := infoFields(text)
+	info := redisconn.Fields(text)
 	number := func(name string) float64 {
 		f, err := strconv.ParseFloat(info[name], 64)
 		require.NoError(b, err, name)

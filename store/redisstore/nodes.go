@@ -90,7 +90,7 @@ func (n *nodes) discover(ctx context.Context) (info map[string]string, err error
 			err = cmp.Or(err, one)
 			continue
 		}
-		info = infoFields(text)
+		info = redisconn.Fields(text)
 		if info["cluster_enabled"] != "1" {
 			n.only = seed
 			return info, nil

@@ -11,6 +11,7 @@ import (
 
 	"sagabench/lua"
 	"sagabench/store"
+	"sagabench/store/redisstore/redisconn"
 )
 
 // initServer loads the scripts into a server that has none. It may have just started, so
@@ -81,7 +82,7 @@ func (s *Store) loadScripts(ctx context.Context, server *node) error {
 	if err != nil {
 		return fmt.Errorf("loading the scripts: %w", err)
 	}
-	if policy := infoFields(memory.Val())["maxmemory_policy"]; policy != "noeviction" {
+	if policy := redisconn.Fields(memory.Val())["maxmemory_policy"]; policy != "noeviction" {
 		return fmt.Errorf("%w: maxmemory-policy is %s, which may drop unfinished sagas: set it to noeviction", store.ErrUnsafe, policy)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"sagabench/store"
+	"sagabench/store/redisstore/redisconn"
 )
 
 // unreadable is the value of a setting that the server refuses to show, as managed
@@ -68,7 +69,7 @@ func ServerSettings(ctx context.Context, client *redis.Client) (store.Settings, 
 	if err != nil {
 		return store.Settings{}, err
 	}
-	info := infoFields(text)
+	info := redisconn.Fields(text)
 	values := map[string]string{
 		"maxmemory":        info["maxmemory"],
 		"maxmemory-policy": info["maxmemory_policy"],
@@ -114,15 +115,4 @@ func durability(aof bool, values map[string]string) store.Durability {
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
-}
-
-// infoFields parses the reply to INFO.
-func infoFields(text string) map[string]string {
-	fields := make(map[string]string)
-	for line := range strings.SplitSeq(text, "\r\n") {
-		if name, value, ok := strings.Cut(line, ":"); ok {
-			fields[name] = value
-		}
-	}
-	return fields
 }

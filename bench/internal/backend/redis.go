@@ -15,6 +15,7 @@ import (
 
 	"sagabench/bench/internal/sample"
 	"sagabench/lua"
+	"sagabench/store/redisstore/redisconn"
 )
 
 // redisEngine asks a Redis, over one connection whose bytes are counted.
@@ -243,11 +244,5 @@ func (r *redisEngine) info(ctx context.Context, section string) (map[string]stri
 	if err != nil {
 		return nil, fmt.Errorf("INFO %s: %w", section, err)
 	}
-	fields := map[string]string{}
-	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			fields[name] = value
-		}
-	}
-	return fields, nil
+	return redisconn.Fields(text), nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sagabench/bench/internal/microbench/wire"
+	"sagabench/store/redisstore/redisconn"
 )
 
 const usPerS = 1e6
@@ -98,13 +99,7 @@ func (b *bench) info(ctx context.Context, section string) (info, error) {
 	if err != nil {
 		return nil, err
 	}
-	fields := info{}
-	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			fields[name] = value
-		}
-	}
-	return fields, nil
+	return redisconn.Fields(text), nil
 }
 
 // number returns 0 for a field that the server does not report.

@@ -1,10 +1,12 @@
-// Package redisconn reads the URLs of Redis servers, clusters and sentinels.
+// Package redisconn reads the URLs of Redis servers, clusters and sentinels, and what they
+// say about themselves.
 package redisconn
 
 import (
 	"errors"
 	"net"
 	"net/url"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -58,4 +60,15 @@ func Reachable(told, asked string) string {
 	}
 	host, _, _ = net.SplitHostPort(asked)
 	return net.JoinHostPort(host, port)
+}
+
+// Fields returns the fields of a reply to INFO.
+func Fields(info string) map[string]string {
+	fields := make(map[string]string)
+	for line := range strings.Lines(info) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields
 }
