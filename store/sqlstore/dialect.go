@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"sync/atomic"
 
 	"sagabench/store"
 	"sagabench/store/sqlstore/sqlconn"
@@ -71,11 +72,12 @@ type dialect interface {
 	flush(ctx context.Context, db *sql.DB) error
 }
 
-func newDialect(server sqlconn.Server) dialect {
+// newDialect returns the dialect of a server, which counts unwaited commits: see Store.
+func newDialect(server sqlconn.Server, unwaited *atomic.Int64) dialect {
 	if server.MySQL != nil {
 		return &mysqlDialect{client: server.MySQL}
 	}
-	return &postgresDialect{client: server.Postgres}
+	return &postgresDialect{client: server.Postgres, unwaited: unwaited}
 }
 
 // Indexes, as the dialects name them.

@@ -20,12 +20,19 @@ import (
 type postgresDialect struct {
 	client       *pgx.ConnConfig
 	unreplicated atomic.Bool // see showsUnflushed
+	unwaited     *atomic.Int64
 }
 
 func (d *postgresDialect) connect(ctx context.Context, cfg Config, dial sqlconn.Dialer) (*sql.DB, error) {
 	client := d.client
 	client.ConnectTimeout = cfg.Timeout
 	client.DialFunc = pgconn.DialFunc(dial)
+	// A session that is cancelled while it waits for the standby says that it has committed.
+	client.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		if n.Routine == "SyncRepWaitForLSN" {
+			d.unwaited.Add(1)
+		}
+	}
 	if client.RuntimeParams == nil {
 		client.RuntimeParams = map[string]string{}
 	}

@@ -229,7 +229,7 @@ func (s *Store) Retention() time.Duration { return s.cfg.Retention }
 // Settings implements store.Store.
 func (s *Store) Settings(ctx context.Context) (settings store.Settings, err error) {
 	err = s.call(ctx, s.cfg.Timeout, "settings", func(ctx context.Context) error {
-		settings, err = s.dialect.settings(ctx, s.db)
+		settings, err = s.settings(ctx)
 		return err
 	})
 	return settings, err

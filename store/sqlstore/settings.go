@@ -4,12 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"maps"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"sagabench/store"
+	"sagabench/store/sqlstore/durability"
 	"sagabench/store/sqlstore/sqlconn"
 )
 
@@ -42,81 +41,24 @@ func (d *mysqlDialect) settings(ctx context.Context, db *sql.DB) (store.Settings
 	}
 	// MySQL can run without its redo log, which no variable shows.
 	status, err := queryValues(ctx, db, "SHOW GLOBAL STATUS WHERE Variable_name IN "+
-		"('"+redoLog+"', 'Rpl_semi_sync_master_status', 'Rpl_semi_sync_source_status')")
+		"('"+durability.RedoLog+"', 'Rpl_semi_sync_master_status', 'Rpl_semi_sync_source_status')")
 	if err != nil {
 		return store.Settings{}, err
 	}
 	maps.Copy(values, status)
-	values = withSemiSync(values)
-	durability := mysqlDurability(values)
+	values = durability.WithSemiSync(values)
+	class := durability.MySQL(values)
 	// With a binlog a transaction is on disk, prepared and in the binlog, before it is
 	// shown; with a replica, too, on that one. But after a crash the server also shows what
 	// it had not sent.
-	d.unflushed.Store(durability == store.D4 || durability == store.D3 && values["log_bin"] != "ON")
+	d.unflushed.Store(class == store.D4 || class == store.D3 && values["log_bin"] != "ON")
 	settings := store.Settings{
 		Driver:     "mysql",
 		Version:    d.version,
-		Durability: durability,
+		Durability: class,
 		Values:     values,
 	}
 	return withLossWindow(settings, "innodb_flush_log_at_timeout", time.Second), nil
-}
-
-const redoLog = "Innodb_redo_log_enabled"
-
-func mysqlDurability(values map[string]string) store.Durability {
-	switch {
-	case values["innodb_flush_method"] == "nosync", values["innodb_flush_method"] == "littlesync":
-		return store.D1 // the kernel decides when to write, which may be later than a second
-	case values[redoLog] == "OFF":
-		return store.D1 // the tables may be of no use after a crash
-	case values["log_bin"] == "ON" && values["sync_binlog"] != "1":
-		return store.D1 // what the binlog lacks is rolled back, and it is not written with each commit
-	case values["innodb_doublewrite"] == "OFF", values["innodb_doublewrite"] == "DETECT_ONLY":
-		return store.D1 // a half-written page cannot be repaired, whatever its age
-	case values["innodb_flush_log_at_trx_commit"] != "1":
-		return store.D2
-	case waitsForReplica(values):
-		return store.D4
-	default:
-		return store.D3
-	}
-}
-
-// withSemiSync gives the settings of semi-synchronous replication the names that MariaDB
-// has, and leaves them out if there is none.
-func withSemiSync(values map[string]string) map[string]string {
-	named := make(map[string]string, len(values))
-	for name, value := range values {
-		named[strings.NewReplacer("_sync_source_", "_sync_master_", "_no_replica", "_no_slave", "_sync_replica_", "_sync_slave_").Replace(name)] = value
-	}
-	maps.DeleteFunc(named, func(name, _ string) bool {
-		return strings.HasPrefix(strings.ToLower(name), semiSync) && (named[semiSync+"master_enabled"] != "ON" || !slices.Contains(semiSyncSettings, name))
-	})
-	return named
-}
-
-const semiSync = "rpl_semi_sync_"
-
-// semiSyncSettings are those that decide whether a primary waits.
-var semiSyncSettings = []string{
-	semiSync + "master_enabled", semiSync + "master_wait_point", semiSync + "master_wait_no_slave", semiSync + "master_timeout", semiSyncStatus,
-}
-
-// semiSyncStatus is OFF once the primary has gone on without a replica.
-const semiSyncStatus = "Rpl_semi_sync_master_status"
-
-// leastWait is how long a primary must wait for its replica: nobody leaves a store without
-// an answer for so long. MySQL takes up to 49 days.
-const leastWait = 30 * 24 * time.Hour
-
-// waitsForReplica reports whether a commit is shown and acknowledged only once a replica has
-// it in its relay log, also while no replica is there.
-func waitsForReplica(values map[string]string) bool {
-	timeout, err := strconv.ParseFloat(values[semiSync+"master_timeout"], 64)
-	return err == nil && timeout >= float64(leastWait.Milliseconds()) &&
-		values["log_bin"] == "ON" && values[semiSync+"master_enabled"] == "ON" && values[semiSyncStatus] == "ON" &&
-		values[semiSync+"master_wait_point"] == "AFTER_SYNC" && values[semiSync+"master_wait_no_slave"] == "ON"
 }
 
 func (d *postgresDialect) settings(ctx context.Context, db *sql.DB) (store.Settings, error) {
@@ -131,28 +73,11 @@ func (d *postgresDialect) settings(ctx context.Context, db *sql.DB) (store.Setti
 	settings := store.Settings{
 		Driver:     "postgres",
 		Version:    version,
-		Durability: postgresDurability(values),
+		Durability: durability.Postgres(values),
 		Values:     values,
 	}
 	delete(values, "max_wal_senders")
 	d.unreplicated.Store(settings.Durability == store.D4)
 	// Three rounds of its writer: https://www.postgresql.org/docs/current/wal-async-commit.html
 	return withLossWindow(settings, "wal_writer_delay", 3*time.Millisecond), nil
-}
-
-func postgresDurability(values map[string]string) store.Durability {
-	switch commit := values["synchronous_commit"]; {
-	case values["fsync"] != "on":
-		return store.D1 // the kernel decides when to write, which may be later than a second
-	case values["full_page_writes"] != "on":
-		return store.D1 // a half-written page cannot be repaired, whatever its age
-	case commit == "off":
-		return store.D2
-	case commit == "local", values["synchronous_standby_names"] == "", values["max_wal_senders"] == "0":
-		return store.D3 // it waits for nobody
-	case commit == "on", commit == "remote_apply", commit == "remote_write":
-		return store.D4
-	default:
-		return store.D3
-	}
 }

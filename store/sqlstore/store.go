@@ -22,6 +22,8 @@ type Store struct {
 	db         *sql.DB
 	roundTrips atomic.Int64
 	noWaitTill atomic.Int64 // ns since 1970; see write
+	class      atomic.Int32 // store.Durability, as last read
+	unwaited   atomic.Int64 // commits that did not wait for the standby until its answer
 
 	calls  sync.RWMutex // locked for reading by every call, for writing by Close
 	closed bool
@@ -55,7 +57,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("sql: %w: url: %w", store.ErrInvalid, err)
 	}
 	cfg.Schema = cmp.Or(server.Database, cfg.Schema)
-	s := &Store{cfg: cfg, address: server.Address, dialect: newDialect(server)}
+	s := &Store{cfg: cfg, address: server.Address}
+	s.dialect = newDialect(server, &s.unwaited)
 	opening, cancel := context.WithTimeout(ctx, openTimeout+cfg.Timeout)
 	defer cancel()
 	if s.db, err = s.dialect.connect(opening, cfg, sqlconn.NewDialer(cfg.silence(), &s.roundTrips)); err == nil {
@@ -80,10 +83,18 @@ func (s *Store) prepare(ctx context.Context) error {
 	if err := s.migrate(ctx); err != nil {
 		return err
 	}
-	if _, err := s.dialect.settings(ctx, s.db); err != nil {
+	if _, err := s.settings(ctx); err != nil {
 		return fmt.Errorf("read the server's settings: %w", err)
 	}
 	return nil
+}
+
+func (s *Store) settings(ctx context.Context) (store.Settings, error) {
+	settings, err := s.dialect.settings(ctx, s.db)
+	if err == nil {
+		s.class.Store(int32(settings.Durability))
+	}
+	return settings, err
 }
 
 // openTimeout is how long preparing the schema may take, and how long Open waits
@@ -136,17 +147,27 @@ func (s *Store) call(ctx context.Context, limit time.Duration, doing string, f f
 		limited, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	if err := f(limited); err != nil {
+	unwaited := s.unwaited.Load()
+	err := f(limited)
+	if err == nil && s.unwaited.Load() != unwaited { // of this call, or of another at the same time
+		err = errUnwaited
+	}
+	if err != nil {
 		return s.failure(ctx, doing, err)
 	}
 	return nil
 }
+
+var errUnwaited = errors.New("a session was told not to wait for its standby any more: outcome unknown")
 
 // failure adds the server's address and what was being done to an error. It also adds
 // the error of ctx, the caller's, whose end may come back as a broken connection.
 func (s *Store) failure(ctx context.Context, doing string, err error) error {
 	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
 		return fmt.Errorf("%s: %s: %w: %w", s.address, doing, ended, sqlconn.OneLine{Err: err})
+	}
+	if s.class.Load() == int32(store.D4) && errors.Is(err, context.DeadlineExceeded) {
+		doing += ", which waits for the server's replica"
 	}
 	return fmt.Errorf("%s: %s: %w", s.address, doing, sqlconn.OneLine{Err: err})
 }
