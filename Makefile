@@ -10,11 +10,17 @@ build: ## build the program: bin/bench
 deps: ## install the servers that the tests start, or say what to install
 	@sh deploy/deps.sh
 
-# With the profile of package bench, everything it imports would be compiled a second time.
-lint test race: export GOFLAGS := $(shell go env GOFLAGS) -pgo=off
+# With the profile of package bench, everything it imports would be compiled a second time. Without
+# tables for debuggers, each of the many test programs is linked in half the time.
+lint test race: export GOFLAGS := $(shell go env GOFLAGS) -pgo=off -ldflags=-w
+
+# Tests wait for servers and failovers as long as they compute, so more packages run at a time than
+# there are processors. Those that take the longest begin first.
+test-flags := -p $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
+packages := ./bench/internal/cli ./store/sqlstore ./store/redisstore ./bench/internal/faults ./...
 
 test: deps ## run all tests
-	go test ./...
+	go test $(test-flags) $(packages)
 	go -C saga/dtmclient test ./...
 	go -C deploy/schemas test -count 1 ./...
 	@[ "$$(id -u)" = 0 ] || echo "Skipped, because they need root: the tests of network namespaces." \
@@ -22,7 +28,7 @@ test: deps ## run all tests
 
 # The tag spares a minute of C: the detector sees Go only. Vet is for lint and test.
 race: deps ## run all tests under the race detector
-	go test -race -tags pebblegozstd -vet off ./...
+	go test $(test-flags) -race -tags pebblegozstd -vet off $(packages)
 	go -C saga/dtmclient test -race -tags pebblegozstd -vet off ./...
 
 faults: deps ## break hosts and stores under load, 20 times each; about 10 minutes on a quiet machine

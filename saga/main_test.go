@@ -1,6 +1,7 @@
 package saga_test
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -11,5 +12,6 @@ func TestMain(m *testing.M) {
 	if arguments := os.Getenv(coordinatorVariable); arguments != "" {
 		os.Exit(coordinatorMain(arguments))
 	}
+	_ = flag.Set("test.parallel", "8") // whatever the cores: mostly it waits for leases and deadlines
 	goleak.VerifyTestMain(m)
 }

@@ -23,6 +23,7 @@ import (
 )
 
 func TestStore_Cluster(t *testing.T) {
+	t.Parallel()
 	server := startCluster(t)
 	h := harness(server)
 	h.Open = func(t testing.TB, opts storetest.Options) store.Store {

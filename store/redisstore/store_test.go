@@ -2,6 +2,8 @@ package redisstore
 
 import (
 	"crypto/rand"
+	"flag"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,10 +43,17 @@ func open(t testing.TB, cfg Config) *Store {
 	return s
 }
 
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "6") // whatever the cores: mostly it waits for clusters and disks
+	os.Exit(m.Run())
+}
+
 // TestStore runs on every version of Redis that there is a binary of.
 func TestStore(t *testing.T) {
+	t.Parallel()
 	for _, binary := range lab.Redis.Binaries() {
 		t.Run(binary, func(t *testing.T) {
+			t.Parallel()
 			server := labtest.Start(t, lab.Redis, lab.Config{Binary: binary})
 			storetest.Run(t, harness(server))
 		})
@@ -52,6 +61,7 @@ func TestStore(t *testing.T) {
 }
 
 func TestStore_Model(t *testing.T) {
+	t.Parallel()
 	storetest.RunModel(t, harness(labtest.Start(t, lab.Redis, lab.Config{})))
 }
 

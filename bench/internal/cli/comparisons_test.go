@@ -23,12 +23,18 @@ var moment = map[matrix.Measure]matrix.Values{
 	matrix.MeasureCapacity:  {matrix.KeyWarmup: "50ms", matrix.KeyHold: "200ms", matrix.KeySLO: "p99=1us"}, // which no rate holds
 }
 
-// shortened returns a file with the first and the last variant of each table.
+// shortened returns a file with the first and the last variant of each table, or, if a run of it
+// takes seconds, the last one: searches, and clusters, whose nodes have to agree.
 func shortened(f matrix.File) matrix.File {
 	for i, t := range f.Tables {
 		variants := t.Variants()
 		ends := matrix.Axis{Name: "variant"}
-		for _, v := range []matrix.Variant{variants[0], variants[len(variants)-1]} {
+		last := variants[len(variants)-1]
+		kept := []matrix.Variant{variants[0], last}
+		if t.Measure == matrix.MeasureCapacity || last.Values.Int(matrix.KeyNodes, 1) > 1 {
+			kept = kept[1:]
+		}
+		for _, v := range kept {
 			values := maps.Clone(v.Values)
 			maps.Copy(values, moment[t.Measure])
 			ends.Values = append(ends.Values, matrix.Value{Name: v.Name(), Set: values})

@@ -131,7 +131,7 @@ func (b *bench) forKeys(ctx context.Context, doing string, queue func(redis.Pipe
 
 // removeKeys does its work also when ctx has ended.
 func (b *bench) removeKeys(ctx context.Context) error {
-	const timeout = 10 * time.Second
+	const timeout = time.Minute // a slow disk may sync each of 100 parts
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	err := b.forKeys(ctx, "remove", func(pipe redis.Pipeliner, key string) { pipe.Unlink(ctx, key) })
