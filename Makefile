@@ -15,20 +15,21 @@ deps: ## install the servers that the tests start, or say what to install
 lint test race: export GOFLAGS := $(shell go env GOFLAGS) -pgo=off -ldflags=-w
 
 # Tests wait for servers and failovers as long as they compute, so more packages run at a time than
-# there are processors. Those that take the longest begin first.
-test-flags := -p $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
+# there are processors. Those that take the longest begin first. Vet is for lint: here it would
+# analyse all dependencies again.
+test-flags := -vet off -p $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 packages := ./bench/internal/cli ./store/sqlstore ./store/redisstore ./bench/internal/faults ./...
 
 test: deps ## run all tests
 	go test $(test-flags) $(packages)
-	go -C saga/dtmclient test ./...
-	go -C deploy/schemas test -count 1 ./...
+	go -C saga/dtmclient test -vet off ./...
+	go -C deploy/schemas test -vet off -count 1 ./...
 	@[ "$$(id -u)" = 0 ] || echo "Skipped, because they need root: the tests of network namespaces." \
 	"To run them: go test -exec sudo ./deploy/netlab ./bench/internal/hosts"
 
-# The tag spares a minute of C: the detector sees Go only. Vet is for lint and test.
+# The tag spares a minute of C: the detector sees Go only.
 race: deps ## run all tests under the race detector
-	go test $(test-flags) -race -tags pebblegozstd -vet off $(packages)
+	go test $(test-flags) -race -tags pebblegozstd $(packages)
 	go -C saga/dtmclient test -race -tags pebblegozstd -vet off ./...
 
 faults: deps ## break hosts and stores under load, 20 times each; about 10 minutes on a quiet machine
