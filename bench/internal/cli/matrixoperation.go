@@ -33,7 +33,7 @@ func (a *app) runOperation(ctx context.Context, job matrix.Job) (run result.Matr
 	if asked := values.Text(matrix.KeyDurability); asked != "" && asked != r.Store.Durability.String() {
 		return run, fmt.Errorf("durability: the server has %s in place of %s", r.Store.Durability, asked)
 	}
-	run.CPULimit, run.Metrics = servers.CPULimit, r.Metrics()
+	run.CPULimit, run.Metrics, run.LatencyFrom = servers.CPULimit, r.Metrics(), redisops.LatencyFrom(cfg.Client)
 	run.Envelope = result.Envelope{
 		Schema: result.Schema, Kind: result.KindRun,
 		Run: result.Run{

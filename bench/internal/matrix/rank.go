@@ -83,10 +83,10 @@ func (t RunTable) rank(variants []result.MatrixVariant) (ranked []result.MatrixG
 
 // verdicts compares the variants of a group by each ranked metric that two of them have.
 func (t RunTable) verdicts(g group, variants []result.MatrixVariant, level float64, notRanked string) (list []result.MatrixVerdict) {
-	ran := t.ran(g, variants)
 	for _, m := range Metrics[t.Measure] {
-		if with := t.measured(g, variants, m); m.Ranked && len(with) > 1 {
-			list = append(list, t.verdict(m, with, len(ran), level, notRanked))
+		judged := t.judgedBy(g, m)
+		if with := t.measured(judged, variants, m); m.Ranked && len(with) > 1 {
+			list = append(list, t.verdict(m, with, len(t.ran(judged, variants)), level, notRanked))
 		}
 	}
 	return list
@@ -95,7 +95,7 @@ func (t RunTable) verdicts(g group, variants []result.MatrixVariant, level float
 // comparisons counts the pairs that the verdicts of a group compare.
 func (t RunTable) comparisons(g group, variants []result.MatrixVariant) (n int) {
 	for _, m := range Metrics[t.Measure] {
-		if with := len(t.measured(g, variants, m)); m.Ranked {
+		if with := len(t.measured(t.judgedBy(g, m), variants, m)); m.Ranked {
 			n += with * (with - 1) / 2
 		}
 	}

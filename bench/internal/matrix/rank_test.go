@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/matrix"
+	"sagabench/bench/internal/redisops"
 	"sagabench/bench/internal/result"
 	"sagabench/internal/race"
 )
@@ -110,6 +112,65 @@ func TestJudge_RanksByWhatEveryRunHas(t *testing.T) {
 	require.Empty(t, got.Best)
 	require.InDelta(t, 5, got.Pairs[0].Ratio, 0.01, "the ratio of the blocks that have it is there")
 	require.Equal(t, []string{"b"}, verdictOf(t, judged, "cpu_us").Best)
+}
+
+// The latencies of a program that counts from another moment are shown, and not judged.
+func TestJudge_ComparesNoLatenciesOfDifferentClocks(t *testing.T) {
+	t.Parallel()
+	file, err := matrix.Parse("test.yml", []byte(`title: Test
+tables:
+  - name: clients
+    title: Clients
+    measure: operation
+    repeats: 5
+    axes:
+      - {name: operation, values: [SET, GET]}
+      - {name: client, values: [redis-benchmark, go-redis, rueidis]}
+    compare: client
+  - name: operations
+    title: Operations
+    measure: operation
+    repeats: 5
+    axes:
+      - {name: client, values: [redis-benchmark, go-redis]}
+      - {name: operation, values: [SET, GET]}
+    compare: operation
+`))
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(1, 2))
+	f := &fake{
+		metrics: func(job matrix.Job) map[string]float64 {
+			x := 1 + 0.01*rng.Float64()
+			if job.Variant.Values.Text(matrix.KeyClient) == "redis-benchmark" {
+				x /= 2
+			}
+			return map[string]float64{"p50_ms": x, "server_cpu_us": x}
+		},
+		change: func(job matrix.Job, r *result.MatrixRun) error {
+			r.LatencyFrom = redisops.LatencyFrom(job.Variant.Values.Text(matrix.KeyClient))
+			return nil
+		},
+	}
+	m, err := matrix.Run(t.Context(), matrix.Config{
+		File: file, Dir: filepath.Join(t.TempDir(), "out"), Runners: map[matrix.Measure]matrix.Runner{matrix.MeasureOperation: f.run},
+	})
+	require.NoError(t, err)
+	judged, v := matrix.Judge(m, nil)
+	clients, operations := judged.Tables[0], judged.Tables[1]
+	for _, g := range append(clients.Groups, *clients.Overall) {
+		latency, cpu := g.Verdicts[0], g.Verdicts[1]
+		require.Equal(t, []string{"p50_ms", "server_cpu_us"}, []string{latency.Metric, cpu.Metric})
+		require.Len(t, latency.Pairs, 1)
+		require.Equal(t, matrix.NoDifference, latency.Text)
+		require.Equal(t, []string{"redis-benchmark"}, cpu.Best)
+	}
+	require.Positive(t, clients.Variants[0].Figures["p50_ms"].Median, "it is shown")
+	for _, g := range append(operations.Groups, *operations.Overall) {
+		require.Len(t, g.Verdicts, 2, "all in a row count from the same moment")
+		require.Len(t, g.Verdicts[0].Pairs, 1)
+	}
+	require.Len(t, operations.Overall.Where, 2)
+	require.Equal(t, []string{"clients: the latencies of redis-benchmark are not judged against those of the others: they count from the write of a request, the others from before it"}, v.Notes)
 }
 
 func TestJudge_RanksNobodyWithoutTheSameDurabilityAndValidRuns(t *testing.T) {

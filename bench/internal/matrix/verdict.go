@@ -30,6 +30,7 @@ func Judge(m Matrix, incomplete error) (result.Matrix, result.Validity) {
 		judged := t.judge()
 		all.Tables = append(all.Tables, judged)
 		v.Warnings = append(v.Warnings, tableWarnings(judged)...)
+		v.Notes = append(v.Notes, t.clockNotes()...)
 	}
 	runs := m.Runs()
 	valid := 0

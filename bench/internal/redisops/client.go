@@ -36,6 +36,15 @@ const (
 	ClientRedisBenchmark = "redis-benchmark"
 )
 
+// LatencyFrom says from when the latencies of a client count. It is empty for the Go clients:
+// theirs count from before a request is written, so those of redis-benchmark leave out a wait.
+func LatencyFrom(client string) string {
+	if client == ClientRedisBenchmark {
+		return "the write of a request"
+	}
+	return ""
+}
+
 // Clients lists the clients.
 func Clients() []string {
 	return []string{

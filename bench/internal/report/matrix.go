@@ -37,7 +37,7 @@ func Matrix(s result.MatrixSummary) document.Document {
 		}
 		d.Parts = append(d.Parts, whole.part())
 	}
-	var notes []document.Part
+	var details []document.Part
 	for _, t := range m.Tables {
 		parts := matrixTable{t}.parts()
 		for i := range parts {
@@ -49,14 +49,14 @@ func Matrix(s result.MatrixSummary) document.Document {
 		// Pictures come before the tables that are details.
 		slices.SortStableFunc(parts, func(a, b document.Part) int { return partOrder(a) - partOrder(b) })
 		d.Parts = append(d.Parts, parts...)
-		notes = append(notes, present(
+		details = append(details, present(
 			detail(tablePart(t.Title+": each figure", matrixTable{t}.figures())),
 			detail(tablePart(t.Title+": ratios", matrixTable{t}.ratios())),
 			detail(tablePart(t.Title+": variants", matrixTable{t}.variants())))...)
 	}
 	d.Parts = append(d.Parts, document.Part{Title: "Method", Text: method(m)})
-	d.Parts = append(d.Parts, present(because(s.Validity), warnings(s.Validity))...)
-	d.Parts = append(d.Parts, notes...)
+	d.Parts = append(d.Parts, present(because(s.Validity), warnings(s.Validity), notes(s.Validity))...)
+	d.Parts = append(d.Parts, details...)
 	d.Parts = append(d.Parts, present(
 		detail(factsPart("Environment", environmentFacts(s.Run, s.Environment))),
 		detail(factsPart("Run", matrixFacts(s))))...)

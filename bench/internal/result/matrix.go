@@ -134,4 +134,7 @@ type MatrixRun struct {
 	CPULimit string             `json:"cpu_limit"` // how the CPU of the store's server was limited; empty: it was not
 	Metrics  map[string]float64 `json:"metrics"`   // absent: not measured
 	Curve    []RatePoint        `json:"curve"`     // latency over the rate, of a search; by rising rate
+	// LatencyFrom says from when latencies count, if that is not before the request is written.
+	// Such latencies are not judged against others.
+	LatencyFrom string `json:"latency_from"`
 }
