@@ -225,7 +225,7 @@ func (s *searcher) doubt(found result.Search) result.Search {
 	case found.Held == nil && s.broken != nil && len(s.broken.steps) == 0:
 		found.CannotTell = "the load generator was late at each rate that was to be held"
 	case found.Held == nil && s.broken == nil:
-		found.CannotTell = fmt.Sprintf("no rate was high enough for %s requests in a hold of %s s; a longer --hold is", format.Number(samples(s.cfg.SLO)), format.Number(s.cfg.Hold.Seconds()))
+		found.CannotTell = fmt.Sprintf("no rate was high enough for %s requests in a hold of %s s; lengthen it with --hold, or with hold in a variant file", format.Number(samples(s.cfg.SLO)), format.Number(s.cfg.Hold.Seconds()))
 	default:
 		return found
 	}

@@ -217,7 +217,7 @@ func TestSearch_CannotTell(t *testing.T) {
 	s := &system{upTo: 10}
 	rare, err := (&searcher{cfg: Default(), best: 10, open: s.open, recheck: s.recheck}).search(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, "no rate was high enough for 1,000 requests in a hold of 60.0 s; a longer --hold is", rare.CannotTell)
+	require.Equal(t, "no rate was high enough for 1,000 requests in a hold of 60.0 s; lengthen it with --hold, or with hold in a variant file", rare.CannotTell)
 }
 
 // A search of 12 minutes ends with what was held until then.

@@ -53,7 +53,7 @@ func TestCapacity_Searches(t *testing.T) {
 		require.Equal(t, s.Capacity.Search, search)
 	}
 	require.Nil(t, s.Capacity.Held)
-	require.Contains(t, s.Capacity.CannotTell, "100,000 requests in a hold of 2.00 s; a longer --hold is")
+	require.Contains(t, s.Capacity.CannotTell, "100,000 requests in a hold of 2.00 s; lengthen it with --hold")
 	require.Contains(t, got.stderr, "closed loops with 1 to 512 in flight")
 	require.Contains(t, got.stderr, "the result is in found")
 

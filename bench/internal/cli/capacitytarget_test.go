@@ -44,7 +44,7 @@ func TestCapacity_OfServersThatRun(t *testing.T) {
 	require.Contains(t, got.stderr, "search 2 of 2")
 	require.Len(t, s.Capacity.Searches, 2)
 	require.Nil(t, s.Capacity.Spread, "neither of them can tell")
-	require.Contains(t, s.Capacity.CannotTell, "100,000 requests in a hold of 2.00 s; a longer --hold is")
+	require.Contains(t, s.Capacity.CannotTell, "100,000 requests in a hold of 2.00 s; lengthen it with --hold")
 	require.Empty(t, s.Capacity.Rechecks)
 	require.True(t, slices.ContainsFunc(s.Capacity.Scaling, func(m result.Step) bool {
 		return m.CostPerSaga.StoreCPUUS != nil && m.CostPerSaga.AppCPUUS != nil

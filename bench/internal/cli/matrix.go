@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,17 +83,16 @@ If a variant cannot run, the others go on, and the exit code is 1.`,
 
 func (a *app) matrix(ctx context.Context, file matrix.File, options matrix.Options) error {
 	began := time.Now()
-	if a.out == "" {
-		a.out = filepath.Join(resultsDir, result.RunID(began, string(result.KindMatrix)))
-	}
 	m, incomplete := matrix.Run(ctx, matrix.Config{
-		File: file, Options: options, Dir: a.out,
+		File: file, Options: options, New: a.out == "",
+		Dir: cmp.Or(a.out, filepath.Join(resultsDir, result.RunID(began, string(result.KindMatrix)))),
 		Runners: map[matrix.Measure]matrix.Runner{
 			matrix.MeasureSaga: a.runSagas, matrix.MeasureCapacity: a.runCapacity, matrix.MeasureOperation: a.runOperation, matrix.MeasureCrash: a.runCrash,
 		},
 		Status: func(text string) { fmt.Fprintln(a.stderr, text) },
 		Pull:   func(ctx context.Context, image string) error { return lab.Pull(ctx, image, a.stderr) },
 	})
+	a.out = m.Dir
 	runs := m.Runs()
 	if len(runs) == 0 {
 		return errors.Join(incomplete, m.Failure())

@@ -1,6 +1,7 @@
 package matrix_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -56,6 +57,17 @@ func TestParse_ReadsTablesAndTheirVariants(t *testing.T) {
 	require.Equal(t, 50, first.Int(matrix.KeyClients, 1))
 	require.Equal(t, 7, first.Int(matrix.KeyPipeline, 7))
 	require.Equal(t, "no", variants[5].Values.Settings()["appendonly"])
+}
+
+func TestParse_ReadsTheExampleOfTheDocumentation(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../docs/matrix.md")
+	require.NoError(t, err)
+	_, example, _ := strings.Cut(string(text), "```yaml\ntitle:")
+	example, _, _ = strings.Cut(example, "```")
+	f, err := matrix.Parse("example.yml", []byte("title:"+example))
+	require.NoError(t, err)
+	require.Len(t, f.Tables[0].Variants(), 4)
 }
 
 func TestParse_NamesLineAndFieldOfAMistake(t *testing.T) {

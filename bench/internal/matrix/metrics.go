@@ -23,7 +23,7 @@ var Metrics = map[Measure][]Metric{
 	}, ofSaga...),
 	MeasureCapacity: {
 		ranked("held_per_s", "highest rate held", "/s", result.Higher),
-		plain("next_per_s", "next rate, not held", "/s", ""),
+		plain("next_per_s", "next rate (not held)", "/s", ""),
 		plain("held_p99_ms", "p99 at the held rate", "ms", result.Lower),
 		plain("held_cpu_us", "CPU per saga at the held rate", "µs", result.Lower),
 		plain("app_hosts", "app hosts for the asked rate", "", result.Lower),
@@ -38,7 +38,7 @@ var Metrics = map[Measure][]Metric{
 		plain("max_ms", "max", "ms", result.Lower),
 		detail("mean_ms", "mean", "ms", result.Lower),
 		ranked("server_cpu_us", "server CPU per operation", "µs", result.Lower),
-		plain("busiest_cpu_us", "of it, the busiest node", "µs", result.Lower),
+		plain("busiest_cpu_us", "server CPU on the busiest node", "µs", result.Lower),
 		plain("main_core", "core of the server's main thread", "share", ""),
 		ranked("client_cpu_us", "client CPU per operation", "µs", result.Lower),
 		plain("client_allocs", "allocations per operation", "", result.Lower),
@@ -88,7 +88,7 @@ var sagaFigures = func() (list []sagaFigure) {
 			continue // they show the load generator
 		}
 		if f.Key == "store_cpu_us" {
-			list = append(list, sagaFigure{ranked("cpu_us", "CPU per saga, store and app", "µs", result.Lower), CPUPerSaga})
+			list = append(list, sagaFigure{ranked("cpu_us", "CPU per saga of store and app", "µs", result.Lower), CPUPerSaga})
 		}
 		m := plain(f.Key, f.Name, f.Unit, result.Lower)
 		if f.HigherIsBetter {

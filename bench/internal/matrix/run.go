@@ -38,6 +38,7 @@ type Config struct {
 	File    File
 	Options Options
 	Dir     string // of the result
+	New     bool   // nobody chose Dir: if it exists, the matrix gets another directory, and does not resume
 	Runners map[Measure]Runner
 	Status  func(string) // called with what is being done; may be nil
 
@@ -67,6 +68,7 @@ type saved struct {
 // Matrix is a file with its runs.
 type Matrix struct {
 	Title  string
+	Dir    string // of the result
 	saved  saved
 	Tables []RunTable
 }
@@ -125,6 +127,11 @@ func Run(ctx context.Context, cfg Config) (Matrix, error) {
 	if err != nil {
 		return Matrix{}, err
 	}
+	if cfg.New {
+		if cfg.Dir, err = result.NewDir(cfg.Dir); err != nil {
+			return Matrix{}, err
+		}
+	}
 	plan, resumed, err := cfg.read()
 	if err != nil {
 		return Matrix{}, err
@@ -144,7 +151,7 @@ func Run(ctx context.Context, cfg Config) (Matrix, error) {
 			return Matrix{}, err
 		}
 	}
-	m := Matrix{Title: cfg.File.Title, saved: plan}
+	m := Matrix{Title: cfg.File.Title, Dir: cfg.Dir, saved: plan}
 	for _, t := range tables {
 		one, err := loadTable(cfg.Dir, t)
 		if err != nil {

@@ -169,6 +169,25 @@ func TestRun_RefusesTheDirectoryOfAnother(t *testing.T) {
 	require.Len(t, f.made, 3)
 }
 
+// Two that nobody gave a directory begin in the same second.
+func TestRun_NewDirectoriesAreNotShared(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "results", "20260101-120000-matrix")
+	for _, dir := range []string{name, name + "-2", name + "-3"} {
+		cfg := config(t, &fake{}, abc, 1)
+		cfg.Dir, cfg.New = name, true
+		m, err := matrix.Run(t.Context(), cfg)
+		require.NoError(t, err)
+		require.Equal(t, dir, m.Dir)
+		require.Len(t, m.Runs(), 3)
+	}
+	cfg := config(t, &fake{}, abc, 1)
+	cfg.Dir, cfg.New, cfg.Options.Override = filepath.Join(t.TempDir(), "out"), true, matrix.Values{"hold": "20s"}
+	_, err := matrix.Run(t.Context(), cfg)
+	require.Error(t, err)
+	require.NoDirExists(t, cfg.Dir)
+}
+
 func TestRun_RefusesADirectoryThatAnotherProgramRuns(t *testing.T) {
 	t.Parallel()
 	f := &fake{}

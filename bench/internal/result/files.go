@@ -53,6 +53,23 @@ func ClaimDir(dir string) error {
 	return f.Close()
 }
 
+// NewDir makes the directory of a result whose name nobody chose. If there is one of that name,
+// it adds a number: results that begin in the same second do not share a directory.
+func NewDir(name string) (dir string, err error) {
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return "", fmt.Errorf("the result directory: %w", err)
+	}
+	dir = name
+	for n := 2; ; n++ {
+		if err = os.Mkdir(dir, 0o700); err == nil {
+			return dir, nil
+		} else if !errors.Is(err, fs.ErrExist) {
+			return "", fmt.Errorf("the result directory: %w", err)
+		}
+		dir = fmt.Sprintf("%s-%d", name, n)
+	}
+}
+
 // CheckDir returns an error if the directory is not empty, so that no other result is
 // overwritten. The directory may be absent.
 func CheckDir(dir string) error {
