@@ -19,6 +19,8 @@
 // Package redisnodes starts a Redis Cluster of such servers, or a Redis with a replica and
 // sentinels. Package sqlnodes starts a MariaDB or PostgreSQL with a replica.
 //
+// Package galera starts a MariaDB Galera cluster of such servers.
+//
 // [Kind] describes one kind of server. To add one, write its Kind and its engine in a
 // file of its own (postgres.go is an example) and list it in [Kinds]. [Server] is the
 // same for all kinds. [StartProcess] runs any program under the same rules.

@@ -51,6 +51,7 @@ func (e mysqlEngine) process(s *Server) ProcessConfig {
 	for _, name := range slices.Sorted(maps.Keys(s.settings)) {
 		switch value := s.settings[name]; {
 		case name == "port":
+		case name == "wsrep_new_cluster" && s.process != nil: // it joins the one that it made
 		case value == "":
 			args = append(args, "--"+name)
 		default:
@@ -92,6 +93,9 @@ func (e mysqlEngine) prepare(ctx context.Context, s *Server) error {
 	var statements strings.Builder
 	if e.mariaDB {
 		statements.WriteString("SET sql_log_bin = 0;\n") // a replica has a password of its own
+	}
+	if s.settings["wsrep_on"] != "" { // a node of Galera would set the passwords of all
+		statements.WriteString("SET SESSION wsrep_on=OFF;\n")
 	}
 	for _, host := range []string{"localhost", "127.0.0.1", "::1"} { // which exist depends on the server
 		fmt.Fprintf(&statements, "ALTER USER IF EXISTS root@'%s' IDENTIFIED BY '%s';\n", host, s.password)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -228,16 +227,5 @@ func (s *Store) transact(ctx context.Context, f func(tx sqlconn.Session) error) 
 
 // persist runs f until it does not lose a deadlock.
 func (s *Store) persist(ctx context.Context, f func() error) error {
-	for try := 1; ; try++ {
-		err := f()
-		if err == nil || try == maxTries || !s.dialect.isDeadlock(err) {
-			return err
-		}
-		// The winner is about to commit. Losers do not all return at once.
-		select {
-		case <-time.After(rand.N(time.Duration(try) * 2 * time.Millisecond)):
-		case <-ctx.Done():
-			return err
-		}
-	}
+	return sqlconn.Persist(ctx, maxTries, s.dialect.isDeadlock, f)
 }

@@ -75,7 +75,7 @@ type dialect interface {
 // newDialect returns the dialect of a server, which counts unwaited commits: see Store.
 func newDialect(server sqlconn.Server, unwaited *atomic.Int64) dialect {
 	if server.MySQL != nil {
-		return &mysqlDialect{client: server.MySQL}
+		return &mysqlDialect{client: server.MySQL, flushRow: "1"}
 	}
 	return &postgresDialect{client: server.Postgres, unwaited: unwaited}
 }

@@ -157,7 +157,7 @@ func (s *Store) rowsRead(t *testing.T, k *kind, text string) (read int64, plan s
 		if err := s.exec(ctx, conn, text); err != nil {
 			return err
 		}
-		reads, err := queryValues(ctx, conn, "SHOW SESSION STATUS LIKE 'Handler_read%'")
+		reads, err := sqlconn.QueryValues(ctx, conn, "SHOW SESSION STATUS LIKE 'Handler_read%'")
 		for _, text := range reads {
 			n, bad := strconv.ParseInt(text, 10, 64)
 			err = errors.Join(err, bad)

@@ -22,7 +22,7 @@ import (
 // compared with what is there.
 type load struct {
 	t *testing.T
-	s *Store
+	s verifiable
 
 	sure   atomic.Bool  // nothing goes wrong that a caller may notice
 	calls  atomic.Int64 // that have returned
@@ -41,7 +41,12 @@ const (
 	claimSagas  = 10 // which only ClaimDue changes
 )
 
-func newLoad(t *testing.T, s *Store) *load {
+type verifiable interface {
+	store.Store
+	store.Verifier
+}
+
+func newLoad(t *testing.T, s verifiable) *load {
 	l := &load{t: t, s: s, told: map[string]int{}, doubts: map[string]int{}, claims: map[string]map[uint32]bool{}}
 	for n := range claimSagas {
 		c := create(n)

@@ -79,7 +79,14 @@ func run(m *testing.M) int {
 		defer server.Stop()
 		k.server = server
 	}
-	return m.Run()
+	code := m.Run()
+	if shared.cluster != nil {
+		if err := shared.cluster.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return code
 }
 
 func forEach(t *testing.T, test func(t *testing.T, k *kind)) {

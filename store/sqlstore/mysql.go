@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -22,6 +23,8 @@ type mysqlDialect struct {
 	mariaDB    bool
 	skipLocked bool        // the server has SKIP LOCKED
 	hasNoWait  bool        // the server has NOWAIT; MySQL before 8.0 waits for each lock
+	galera     bool        // the server is a node of Galera: see galera.go
+	flushRow   string      // the row of saga_flush that this store changes
 	unflushed  atomic.Bool // see showsUnflushed
 }
 
@@ -64,6 +67,9 @@ func (d *mysqlDialect) connect(ctx context.Context, cfg Config, dial sqlconn.Dia
 		// No value is truncated, and a backslash escapes.
 		"sql_mode": "'STRICT_ALL_TABLES'",
 	}
+	if d.galera {
+		maps.Copy(client.Params, sqlconn.GaleraSession)
+	}
 	connector, err := mysql.NewConnector(client)
 	if err != nil {
 		return nil, err
@@ -94,6 +100,9 @@ func (d *mysqlDialect) prepareServer(ctx context.Context, cfg Config) error {
 	}
 	if packet < minPacket {
 		return fmt.Errorf("max_allowed_packet is %d: the longest saga needs %d", packet, minPacket)
+	}
+	if err := d.findGalera(ctx, db); err != nil {
+		return err
 	}
 	err = db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = ?", cfg.Schema).Scan(&existing)
 	if err == nil && existing == 0 {
@@ -129,6 +138,9 @@ func (d *mysqlDialect) checkVersion() error {
 }
 
 func (d *mysqlDialect) migrating(ctx context.Context, db *sql.DB, cfg Config, f func(tx sqlconn.Session) error) error {
+	if d.galera {
+		return d.migrateOnGalera(ctx, db, f)
+	}
 	return sqlconn.OnConnection(ctx, db, func(conn *sql.Conn) (err error) {
 		var locked int
 		name := "saga_migration." + cfg.Schema
@@ -225,7 +237,7 @@ func (d *mysqlDialect) showsUnflushed() bool { return d.unflushed.Load() }
 // flush commits a change: a commit returns once the log is on disk up to it. Reading
 // how far the log is on disk (SHOW STATUS) costs the server more.
 func (d *mysqlDialect) flush(ctx context.Context, db *sql.DB) error {
-	_, err := db.ExecContext(ctx, "INSERT INTO saga_flush (id, n) VALUES (1, 0) ON DUPLICATE KEY UPDATE n = n + 1")
+	_, err := db.ExecContext(ctx, "INSERT INTO saga_flush (id, n) VALUES ("+d.flushRow+", 0) ON DUPLICATE KEY UPDATE n = n + 1")
 	return err
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -24,10 +23,13 @@ func (d *mysqlDialect) apply(ctx context.Context, db *sql.DB, c chunk, retention
 	}
 	b.update(c.transitions, retention)
 	b.insert(c.creates)
-	if b.found != "" && (len(b.statements) > 1 || len(c.transitions) > 1) {
+	if b.found != "" && !d.galera && (len(b.statements) > 1 || len(c.transitions) > 1) {
 		b.add("SET @saga=" + b.found) // one row alone is atomic by itself
 	}
-	done, err := b.send(ctx, db)
+	doesNotFit := func(err error) bool {
+		return sqlconn.HasNumber(err, duplicateEntry) || sqlconn.HasNumber(err, outOfRange)
+	}
+	done, err := sqlconn.Transact(ctx, db, b.statements, d.galera, doesNotFit)
 	if done {
 		return chunk{}, err
 	}
@@ -39,14 +41,14 @@ func (d *mysqlDialect) insert(ctx context.Context, tx sqlconn.Session, creates [
 	b.insert(creates)
 	// All or nothing: an existing gid fails the statement. INSERT IGNORE would ignore
 	// other errors as well.
-	_, err := tx.ExecContext(ctx, b.statements[0], b.args...)
+	_, err := tx.ExecContext(ctx, b.statements[0].Text, b.statements[0].Args...)
 	if sqlconn.HasNumber(err, duplicateEntry) {
 		return nil, nil
 	}
 	return gidsOf(creates), err
 }
 
-const duplicateEntry = 1062
+const duplicateEntry, outOfRange = 1062, 1690
 
 // noWait implements dialect. The statement fails if another transaction has locked,
 // inserted or deleted one of these rows and has not ended.
@@ -57,17 +59,16 @@ func (d *mysqlDialect) noWait(c chunk) string {
 	return "SELECT 1 FROM saga FORCE INDEX (PRIMARY) WHERE gid IN " + listOf(c.gids()) + " FOR UPDATE NOWAIT"
 }
 
-// mysqlBatch is statements and their arguments. Gids and owners, which were checked,
-// contain no quotes and are part of the text; the driver escapes bodies and notes.
+// mysqlBatch is statements. Gids and owners, which were checked, contain no quotes and are
+// part of the text; the driver escapes bodies and notes.
 type mysqlBatch struct {
 	now        string
-	statements []string
+	statements []sqlconn.Statement
 	found      string // an expression: 1, or an error if the last statement has not found its rows; empty if it need not
-	args       []any
 }
 
-func (b *mysqlBatch) add(statement string) {
-	b.statements = append(b.statements, statement)
+func (b *mysqlBatch) add(text string, args ...any) {
+	b.statements = append(b.statements, sqlconn.Statement{Text: text, Args: args})
 	b.found = ""
 }
 
@@ -79,6 +80,7 @@ func (b *mysqlBatch) insert(creates []*store.Create) {
 	text.Grow(160 * len(creates))
 	text.WriteString("INSERT INTO saga (gid, status, done, epoch, created, updated, due, owner, marks, body) VALUES ")
 	epoch := cmp.Or(b.found, "1")
+	var bodies []any
 	for i, c := range creates {
 		if i > 0 {
 			epoch = "1"
@@ -87,9 +89,9 @@ func (b *mysqlBatch) insert(creates []*store.Create) {
 		// A value may refer to the columns before it.
 		text.WriteString("('" + c.GID + "','s',0," + epoch + "," + b.now + ",created,created+" + strconv.FormatInt(store.Millis(c.Due), 10) +
 			",'" + c.Owner + "','" + strings.Repeat("-", 2*c.Steps) + "',?)")
-		b.args = append(b.args, notNil(c.Body))
+		bodies = append(bodies, notNil(c.Body))
 	}
-	b.add(text.String())
+	b.add(text.String(), bodies...)
 }
 
 // update adds one statement per group of transitions that do the same.
@@ -125,6 +127,7 @@ func quoted[C ~byte](c C) string { return "'" + string(rune(c)) + "'" }
 
 func (b *mysqlBatch) updateAll(t *store.Transition, gids []string, retention int64) {
 	var text strings.Builder
+	var note []any
 	text.WriteString("UPDATE saga FORCE INDEX (PRIMARY) SET marks=" + withMarks(t.Marks))
 	if t.To != t.From {
 		text.WriteString(",status=" + quoted(t.To) + ",updated=" + b.now)
@@ -140,7 +143,7 @@ func (b *mysqlBatch) updateAll(t *store.Transition, gids []string, retention int
 	}
 	if t.Note != "" {
 		text.WriteString(",note=?")
-		b.args = append(b.args, []byte(t.Note))
+		note = append(note, []byte(t.Note))
 	}
 	text.WriteString(" WHERE " + cmp.Or(b.found, "1") + " AND gid IN " + listOf(gids) + " AND epoch=" + strconv.FormatUint(uint64(t.Epoch), 10) +
 		" AND status=" + quoted(t.From))
@@ -148,34 +151,10 @@ func (b *mysqlBatch) updateAll(t *store.Transition, gids []string, retention int
 		// No mark changes once it is set. A branch that the saga does not have has neither.
 		text.WriteString(" AND SUBSTR(marks," + place(m) + ",1) IN ('-'," + quoted(m.Mark) + ")")
 	}
-	b.add(text.String())
+	b.add(text.String(), note...)
+	b.statements[len(b.statements)-1].Rows = int64(len(gids))
 	// One more than the largest number is out of range.
 	b.found = "1+~0*(ROW_COUNT()<>" + strconv.Itoa(len(gids)) + ")"
-}
-
-const outOfRange = 1690
-
-// send reports whether all of the batch was done; if not, nothing was.
-func (b *mysqlBatch) send(ctx context.Context, db *sql.DB) (done bool, err error) {
-	alone := len(b.statements) == 1
-	if !alone {
-		b.statements = append(slices.Insert(b.statements, 0, "BEGIN"), "COMMIT")
-	}
-	err = sqlconn.OnConnection(ctx, db, func(conn *sql.Conn) error {
-		rows, err := sqlconn.Affected(conn.ExecContext(ctx, strings.Join(b.statements, ";"), b.args...)) // of the last
-		if err == nil {
-			done = rows > 0 || !alone
-			return nil
-		}
-		if sqlconn.HasNumber(err, duplicateEntry) || sqlconn.HasNumber(err, outOfRange) {
-			err = nil
-		}
-		if alone {
-			return err
-		}
-		return cmp.Or(err, sqlconn.RollBack(ctx, conn))
-	})
-	return done, err
 }
 
 // notNil returns an empty body for nil, which would be NULL.

@@ -67,14 +67,27 @@ func (d *postgresDialect) connect(ctx context.Context, cfg Config, dial sqlconn.
 	pool.SetMaxOpenConns(cfg.Conns)
 	pool.SetMaxIdleConns(cfg.Conns)
 	var version int
-	err := pool.QueryRowContext(ctx, "SELECT current_setting('server_version_num')::int").Scan(&version)
-	if err == nil && version < 120_000 {
-		err = fmt.Errorf("the server is version %d: want PostgreSQL 12 or later", version/10_000)
+	var product string
+	err := pool.QueryRowContext(ctx, "SELECT current_setting('server_version_num')::int, version()").Scan(&version, &product)
+	if err == nil {
+		err = checkPostgres(version, product)
 	}
 	if err != nil {
 		return nil, errors.Join(err, pool.Close())
 	}
 	return pool, nil
+}
+
+// checkPostgres refuses servers that are too old, and those that only speak like one.
+func checkPostgres(version int, product string) error {
+	switch {
+	case strings.Contains(product, "CockroachDB"):
+		return errors.New("the server is CockroachDB: the store needs statements that it refuses")
+	case version < 120_000:
+		return fmt.Errorf("the server is version %d: want PostgreSQL 12 or later", version/10_000)
+	default:
+		return nil
+	}
 }
 
 func (d *postgresDialect) migrating(ctx context.Context, db *sql.DB, cfg Config, f func(tx sqlconn.Session) error) error {

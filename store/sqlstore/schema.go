@@ -13,14 +13,17 @@ import (
 // does not contain.
 func (s *Store) migrate(ctx context.Context) error {
 	err := s.dialect.migrating(ctx, s.db, s.cfg, func(tx sqlconn.Session) error {
+		// In the order in which others may make them at this moment: see migrateOnGalera.
+		exists, err := s.hasTable(ctx, tx, "saga")
+		if err != nil {
+			return err
+		}
 		migrated, err := s.hasTable(ctx, tx, "saga_migration")
 		if err != nil {
 			return err
 		}
 		if !migrated {
-			if foreign, err := s.hasTable(ctx, tx, "saga"); err != nil {
-				return err
-			} else if foreign {
+			if exists {
 				return fmt.Errorf("%w: there is a table saga that is not ours: use another schema", store.ErrUnsafe)
 			}
 			if err := s.exec(ctx, tx, "CREATE TABLE saga_migration (version INT PRIMARY KEY, applied BIGINT NOT NULL)"); err != nil {

@@ -339,7 +339,7 @@ func TestVerify_FindsWhatIsWrong(t *testing.T) {
 	})
 }
 
-func requireVerified(t *testing.T, s *Store) {
+func requireVerified(t *testing.T, s store.Verifier) {
 	t.Helper()
 	findings, err := s.Verify(t.Context())
 	require.NoError(t, err)

@@ -12,17 +12,6 @@ import (
 	"sagabench/store/sqlstore/sqlconn"
 )
 
-// queryValues runs a query of names and values.
-func queryValues(ctx context.Context, db sqlconn.Session, text string) (map[string]string, error) {
-	type value struct{ name, value string }
-	rows, err := sqlconn.Query(ctx, db, text, nil, func(v *value) []any { return []any{&v.name, &v.value} })
-	values := make(map[string]string, len(rows))
-	for _, v := range rows {
-		values[v.name] = v.value
-	}
-	return values, err
-}
-
 // withLossWindow sets how much time a crash loses in class D2: a setting, in units.
 func withLossWindow(s store.Settings, name string, unit time.Duration) store.Settings {
 	if n, err := strconv.Atoi(s.Values[name]); err == nil && n > 0 && s.Durability == store.D2 {
@@ -32,7 +21,7 @@ func withLossWindow(s store.Settings, name string, unit time.Duration) store.Set
 }
 
 func (d *mysqlDialect) settings(ctx context.Context, db *sql.DB) (store.Settings, error) {
-	values, err := queryValues(ctx, db, `SHOW GLOBAL VARIABLES WHERE Variable_name IN (
+	values, err := sqlconn.QueryValues(ctx, db, `SHOW GLOBAL VARIABLES WHERE Variable_name IN (
 		'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'innodb_flush_method', 'innodb_doublewrite',
 		'innodb_flush_log_at_timeout', 'innodb_buffer_pool_size', 'innodb_log_writer_threads')
 		OR Variable_name LIKE 'rpl_semi_sync_%'`)
@@ -40,8 +29,11 @@ func (d *mysqlDialect) settings(ctx context.Context, db *sql.DB) (store.Settings
 		return store.Settings{}, err
 	}
 	// MySQL can run without its redo log, which no variable shows.
-	status, err := queryValues(ctx, db, "SHOW GLOBAL STATUS WHERE Variable_name IN "+
-		"('"+durability.RedoLog+"', 'Rpl_semi_sync_master_status', 'Rpl_semi_sync_source_status')")
+	names := "'" + durability.RedoLog + "', 'Rpl_semi_sync_master_status', 'Rpl_semi_sync_source_status'"
+	if d.galera {
+		names += ", 'wsrep_cluster_size', 'wsrep_provider_version'"
+	}
+	status, err := sqlconn.QueryValues(ctx, db, "SHOW GLOBAL STATUS WHERE Variable_name IN ("+names+")")
 	if err != nil {
 		return store.Settings{}, err
 	}
@@ -62,7 +54,7 @@ func (d *mysqlDialect) settings(ctx context.Context, db *sql.DB) (store.Settings
 }
 
 func (d *postgresDialect) settings(ctx context.Context, db *sql.DB) (store.Settings, error) {
-	values, err := queryValues(ctx, db, `SELECT name, setting FROM pg_settings WHERE name IN (
+	values, err := sqlconn.QueryValues(ctx, db, `SELECT name, setting FROM pg_settings WHERE name IN (
 		'server_version', 'synchronous_commit', 'fsync', 'full_page_writes', 'synchronous_standby_names',
 		'max_wal_senders', 'wal_sync_method', 'wal_writer_delay', 'shared_buffers')`)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"sagabench/deploy/lab"
+	"sagabench/deploy/lab/galera"
 	"sagabench/deploy/lab/redisnodes"
 	"sagabench/deploy/lab/sqlnodes"
 )
@@ -48,6 +49,14 @@ func StartReplicated(t testing.TB, kind *lab.Kind, cfg lab.Config) *sqlnodes.Rep
 	servers, err := sqlnodes.Start(t.Context(), kind, cfg)
 	stopAfter(t, servers, err)
 	return servers
+}
+
+// StartGalera starts a Galera cluster for a test like Start.
+func StartGalera(t testing.TB, cfg galera.Config) *galera.Cluster {
+	t.Helper()
+	cluster, err := galera.Start(t.Context(), cfg)
+	stopAfter(t, cluster, err)
+	return cluster
 }
 
 // stopAfter stops what was started when the test ends.

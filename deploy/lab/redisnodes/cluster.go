@@ -109,7 +109,7 @@ func (c *Cluster) join(ctx context.Context) (err error) {
 	}
 	for i, n := range c.nodes[c.masters:] {
 		master := c.nodes[i*c.masters/(len(c.nodes)-c.masters)]
-		err = poll(ctx, func(ctx context.Context) error { return n.client.ClusterReplicate(ctx, master.id).Err() }) // it must know it
+		err = lab.Poll(ctx, func(ctx context.Context) error { return n.client.ClusterReplicate(ctx, master.id).Err() }) // it must know it
 		if err != nil {
 			return fmt.Errorf("CLUSTER REPLICATE of %s: %w", n.Addr(), err)
 		}
@@ -193,7 +193,7 @@ func (c *Cluster) Slots(ctx context.Context, server *lab.Server) (slots []int, e
 // WaitReady waits until all nodes run and agree, each serves slots or is a replica, and
 // each replica has the data of its master and receives its writes.
 func (c *Cluster) WaitReady(ctx context.Context) error {
-	if err := poll(ctx, c.ready); err != nil {
+	if err := lab.Poll(ctx, c.ready); err != nil {
 		return fmt.Errorf("the cluster is not ready: %w", err)
 	}
 	return nil
@@ -226,7 +226,7 @@ func (c *Cluster) ready(ctx context.Context) error {
 // WaitTakeover waits until others serve all slots of a lost node, and all running nodes
 // but lost agree on that. lost may be killed, paused or cut off.
 func (c *Cluster) WaitTakeover(ctx context.Context, lost *lab.Server) error {
-	err := poll(ctx, func(ctx context.Context) error {
+	err := lab.Poll(ctx, func(ctx context.Context) error {
 		shards, err := c.agreed(ctx, c.running(lost))
 		if err == nil && slices.ContainsFunc(shards, func(s shard) bool { return s.addrs[0] == lost.Addr() }) {
 			err = errors.New("the others take it for a master")

@@ -21,8 +21,7 @@ import (
 
 const (
 	startTimeout = 30 * time.Second // of all nodes together
-	pollPause    = 20 * time.Millisecond
-	askTimeout   = 2 * time.Second // of one question: a paused node does not answer
+	askTimeout   = 2 * time.Second  // of one question: a paused node does not answer
 
 	// downAfter is how long a node must not answer until the others take it for failed. The
 	// default is 15 s in Redis Cluster and 30 s in Sentinel, which tests would spend waiting.
@@ -132,26 +131,4 @@ func stop(nodes []*node) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
-}
-
-// poll calls check until it returns nil or the context ends. The error holds the last
-// one of check.
-func poll(ctx context.Context, check func(context.Context) error) error {
-	pause := time.NewTicker(pollPause)
-	defer pause.Stop()
-	var last error
-	for {
-		err := check(ctx)
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() == nil || last == nil {
-			last = err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w (%w)", ctx.Err(), last)
-		case <-pause.C:
-		}
-	}
 }

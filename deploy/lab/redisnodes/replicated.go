@@ -45,7 +45,7 @@ func startReplicated(ctx context.Context, cfg lab.Config) (nodes []*node, err er
 	if err := nodes[1].client.ReplicaOf(ctx, host, port).Err(); err != nil {
 		return nodes, fmt.Errorf("REPLICAOF: %w", err)
 	}
-	return nodes, poll(ctx, nodes[1].follows)
+	return nodes, lab.Poll(ctx, nodes[1].follows)
 }
 
 // Nodes returns the two nodes, first the one that was started as the master. To stop them,

@@ -129,7 +129,7 @@ func (s *Sentinel) master(ctx context.Context) (master *node, err error) {
 // and could replace it, and the other node has the data of the master and receives its
 // writes.
 func (s *Sentinel) WaitReady(ctx context.Context) error {
-	if err := poll(ctx, s.ready); err != nil {
+	if err := lab.Poll(ctx, s.ready); err != nil {
 		return fmt.Errorf("the sentinels are not ready: %w", err)
 	}
 	return nil
@@ -182,7 +182,7 @@ func (s *Sentinel) ready(ctx context.Context) error {
 // WaitTakeover waits until all running sentinels take another node than lost for the
 // master, and that node is one.
 func (s *Sentinel) WaitTakeover(ctx context.Context, lost *lab.Server) error {
-	err := poll(ctx, func(ctx context.Context) error {
+	err := lab.Poll(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
 		master, err := s.master(ctx)

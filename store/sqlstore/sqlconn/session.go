@@ -7,6 +7,8 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"math/rand/v2"
+	"time"
 )
 
 // Session is a pool of connections, or one of them.
@@ -36,6 +38,17 @@ func Query[T any](ctx context.Context, db Session, text string, args []any, into
 // QueryStrings returns all rows of a query of one column.
 func QueryStrings(ctx context.Context, db Session, text string, args ...any) ([]string, error) {
 	return Query(ctx, db, text, args, func(s *string) []any { return []any{s} })
+}
+
+// QueryValues returns the rows of a query of names and values.
+func QueryValues(ctx context.Context, db Session, text string) (map[string]string, error) {
+	type value struct{ name, value string }
+	rows, err := Query(ctx, db, text, nil, func(v *value) []any { return []any{&v.name, &v.value} })
+	values := make(map[string]string, len(rows))
+	for _, v := range rows {
+		values[v.name] = v.value
+	}
+	return values, err
 }
 
 // Affected returns how many rows a statement has changed.
@@ -87,4 +100,20 @@ func RollBack(ctx context.Context, conn *sql.Conn) error {
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 	}
 	return err
+}
+
+// Persist runs f until it does not lose against others, but tries times at most.
+func Persist(ctx context.Context, tries int, lost func(error) bool, f func() error) error {
+	for try := 1; ; try++ {
+		err := f()
+		if err == nil || try == tries || !lost(err) {
+			return err
+		}
+		// The winner is about to commit. Losers do not all return at once.
+		select {
+		case <-time.After(rand.N(time.Duration(try) * 2 * time.Millisecond)):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
