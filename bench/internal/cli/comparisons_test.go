@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -24,22 +25,38 @@ var moment = map[matrix.Measure]matrix.Values{
 }
 
 // shortened returns a file with the first and the last variant of each table, or, if a run of it
-// takes seconds, the last one: searches, and clusters, whose nodes have to agree.
+// takes seconds, the last one: searches, and clusters, whose nodes have to agree. A variant is left
+// out if a table before has one with the same server, operation and client.
 func shortened(f matrix.File) matrix.File {
-	for i, t := range f.Tables {
+	seen := map[string]bool{}
+	tables := f.Tables
+	f.Tables = nil
+	for _, t := range tables {
 		variants := t.Variants()
-		ends := matrix.Axis{Name: "variant"}
 		last := variants[len(variants)-1]
 		kept := []matrix.Variant{variants[0], last}
 		if t.Measure == matrix.MeasureCapacity || last.Values.Int(matrix.KeyNodes, 1) > 1 {
 			kept = kept[1:]
 		}
+		ends := matrix.Axis{Name: "variant"}
 		for _, v := range kept {
+			what := fmt.Sprint(t.Measure, v.Values.Settings())
+			for _, key := range []string{
+				matrix.KeyStore, matrix.KeyBinary, matrix.KeyDurability, matrix.KeyNodes, matrix.KeyReplicas, matrix.KeyOperation, matrix.KeyClient, matrix.KeyCrash,
+			} {
+				what += " " + v.Values.Text(key)
+			}
+			if seen[what] {
+				continue
+			}
+			seen[what] = true
 			values := maps.Clone(v.Values)
 			maps.Copy(values, moment[t.Measure])
 			ends.Values = append(ends.Values, matrix.Value{Name: v.Name(), Set: values})
 		}
-		f.Tables[i].Axes, f.Tables[i].Compare = []matrix.Axis{ends}, ""
+		if t.Axes, t.Compare = []matrix.Axis{ends}, ""; len(ends.Values) > 0 {
+			f.Tables = append(f.Tables, t)
+		}
 	}
 	return f
 }
