@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"sagabench/bench/internal/loss"
@@ -23,9 +22,6 @@ func (a *app) runCrash(ctx context.Context, job matrix.Job) (run result.MatrixRu
 		return run, err
 	}
 	started := own.servers.(*session.Started)
-	if !started.Store.Embedded() && !servers.Any() {
-		return run, fmt.Errorf("crash: %s has a server that was not started for it, want the name of a store", started.Store.Driver)
-	}
 	cfg := loss.Default()
 	cfg.Store, cfg.Program, cfg.Token, cfg.Scenario = started.Store, started.Program, own.cfg.Token, own.cfg.Scenario
 	cfg.Servers = servers

@@ -126,16 +126,13 @@ var jobFlags = []string{
 // jobVariant returns what runs a job, without the flags of these keys.
 func (a *app) jobVariant(job matrix.Job, without ...string) (*variant, error) {
 	values := job.Variant.Values
-	store := values.Text(matrix.KeyStore)
-	if store == "" {
-		return nil, errors.New("store: which one?")
-	}
-	words := []string{store}
-	target, err := a.target(store)
+	words := []string{values.Store()}
+	target, err := a.target(values.Store())
 	if err != nil {
 		return nil, err
 	}
-	if !target.Embedded() && !strings.Contains(store, ":") {
+	start := values.Start(target)
+	if start.Start {
 		words = append(words, "--start")
 	}
 	for _, key := range jobFlags {
@@ -143,8 +140,8 @@ func (a *app) jobVariant(job matrix.Job, without ...string) (*variant, error) {
 			words = append(words, "--"+strings.ReplaceAll(key, "_", "-")+"="+value)
 		}
 	}
-	for name, value := range values.Settings() {
-		words = append(words, "--"+setFlag+"="+name+"="+value)
+	for _, setting := range start.Set {
+		words = append(words, "--"+setFlag+"="+setting)
 	}
 	if values.Text(matrix.KeyRate) != "" {
 		words = append(words, "--arrival=poisson")
@@ -158,17 +155,12 @@ func (a *app) jobVariant(job matrix.Job, without ...string) (*variant, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.run.start.Server = serverOf(values)
+	v.run.start.Server = start.Server
 	v.app.options.Load.Seed = job.Seed
 	if !progress.NewDisplay(a.stderr).Terminal {
 		v.app.stderr = io.Discard // the lines of each run would hide those of the matrix
 	}
 	return v, nil
-}
-
-// serverOf returns what the values say of the server to start, without its settings.
-func serverOf(values matrix.Values) lab.Config {
-	return lab.Config{Binary: values.Text(matrix.KeyBinary), Image: values.Text(matrix.KeyImage), CPUs: values.Float(matrix.KeyCPUs, 0)}
 }
 
 // runSagas makes a run as bench run does.

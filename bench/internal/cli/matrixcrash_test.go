@@ -20,7 +20,6 @@ tables:
         values:
           - {name: redis, set: {store: redis}}
           - {name: pebble, set: {store: pebble, durability: D3, duration: 1500ms}} # its disk may be busy
-          - {name: elsewhere, set: {store: "redis://127.0.0.1:1"}}
       - name: crash
         values: [process, machine]
 `
@@ -31,15 +30,11 @@ func TestMatrix_Crashes(t *testing.T) {
 	p := newProgram(t)
 	require.NoError(t, os.WriteFile(filepath.Join(p.dir, "crashes.yml"), []byte(crashes), 0o600))
 	got := p.run("matrix", "crashes.yml", "--out", "out", "--json")
-	require.Equal(t, exitError, got.code, "a variant that cannot run is an error: %s", got.stderr)
+	require.Equal(t, exitOK, got.code, got.stderr)
 	s := matrixOf(t, got.stdout)
 	require.True(t, s.Validity.Valid, s.Validity.Because)
 	require.Nil(t, s.Check.Lost)
 	for i, v := range s.Matrix.Tables[0].Variants {
-		if v.Names[0] == "elsewhere" {
-			require.Contains(t, v.Failed, "a server that was not started for it")
-			continue
-		}
 		acknowledged, lost := v.Figures["acknowledged"].Median, v.Figures["lost"].Median
 		require.Positive(t, acknowledged, v.Names)
 		require.Equal(t, map[string]float64{"redis": acknowledged, "pebble": 0}[v.Names[0]], lost, v.Names)

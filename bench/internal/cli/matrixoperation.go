@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,21 +49,12 @@ func (a *app) runOperation(ctx context.Context, job matrix.Job) (run result.Matr
 // operationServers starts the server or the cluster of a variant, unless it names the URL of
 // one that runs.
 func (a *app) operationServers(ctx context.Context, values matrix.Values) (started backend.Started, topology string, err error) {
-	name := cmp.Or(values.Text(matrix.KeyStore), open.Redis)
+	name := values.Store()
 	target, err := a.target(name)
 	if err != nil {
 		return started, "", err
 	}
-	if target.Driver != open.Redis {
-		return started, "", fmt.Errorf("store: %s: operations are measured on a Redis", target.Driver)
-	}
-	start := backend.Start{
-		Start: name == open.Redis, Server: serverOf(values), Durability: values.Text(matrix.KeyDurability),
-		Nodes: values.Int(matrix.KeyNodes, 1),
-	}
-	for setting, value := range values.Settings() {
-		start.Set = append(start.Set, setting+"="+value)
-	}
+	start := values.Start(target)
 	servers, err := start.Check(name, &target)
 	if err != nil {
 		return started, "", err

@@ -3,8 +3,6 @@ package matrix
 import (
 	"fmt"
 	"slices"
-
-	"sagabench/bench/internal/result"
 )
 
 // judgedBy returns the variants of a group that are compared by the metric. Latencies that count
@@ -20,24 +18,22 @@ func (t RunTable) judgedBy(g group, m Metric) group {
 // in its row count alike.
 func (t RunTable) otherClock(g group, variant int) string {
 	along := t.axis(t.Compare)
-	row := func(i int) []string { return others(t.Variants[i].Names, along) }
-	from := t.latencyFrom(variant)
-	if from == nil || *from == "" || !slices.ContainsFunc(g.variants, func(i int) bool {
-		other := t.latencyFrom(i)
-		return other != nil && *other == "" && slices.Equal(row(i), row(variant))
+	clock := func(i int) (row []string, from string, ran bool) {
+		for _, r := range t.Variants[i].Runs {
+			if r != nil {
+				return others(t.Variants[i].Names, along), r.LatencyFrom, true
+			}
+		}
+		return nil, "", false
+	}
+	row, from, _ := clock(variant)
+	if !slices.ContainsFunc(g.variants, func(i int) bool {
+		other, usual, ran := clock(i)
+		return ran && usual == "" && slices.Equal(other, row)
 	}) {
 		return ""
 	}
-	return *from
-}
-
-// latencyFrom returns LatencyFrom of a variant's first run, or nil if it has none.
-func (t RunTable) latencyFrom(variant int) *string {
-	i := slices.IndexFunc(t.Variants[variant].Runs, func(r *result.MatrixRun) bool { return r != nil })
-	if i < 0 {
-		return nil
-	}
-	return &t.Variants[variant].Runs[i].LatencyFrom
+	return from
 }
 
 // clockNotes says whose latencies are not judged against those of the others, and why.

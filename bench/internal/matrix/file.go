@@ -268,8 +268,9 @@ func (p *parser) combinations(t Table, n *yaml.Node, path string, axes place) {
 		}
 	}
 	for _, v := range slices.Concat(t.Variants(), t.quick().Variants()) {
-		if v.Values.Text(KeyBinary) != "" && v.Values.Text(KeyImage) != "" {
-			p.fail(n, path, "%s has both %s and %s: want one of them", v.Name(), KeyBinary, KeyImage)
+		if err := checkStore(t.Measure, v.Values); err != nil {
+			p.fail(n, path, "%s: %v", v.Name(), err)
+			return
 		}
 	}
 }

@@ -105,7 +105,7 @@ func TestParse_NamesLineAndFieldOfAMistake(t *testing.T) {
 		"a value twice":             {"[SET, GET, LPUSH]", "[SET, GET, SET]", `line 14: tables[0].axes[1].values[2]: "SET": there is another value of this name`},
 		"a value that is no key":    {"name: store\n", "name: engine\n", "line 22: tables[1].axes[0].values[0]: unknown key for measure saga"},
 		"an unknown operation":      {"[SET, GET, LPUSH]", "[SET, GET, MGET]", `line 14: tables[0].axes[1].values[2]: "MGET": want one of SET, GET`},
-		"binary and image":          {"{clients: 50, ", "{clients: 50, image: 'redis:8', ", "line 3: tables[0]: Redis 5.0, SET has both binary and image: want one of them"},
+		"binary and image":          {"{clients: 50, ", "{clients: 50, image: 'redis:8', ", "line 3: tables[0]: Redis 5.0, SET: both binary and image: want one of them"},
 		"an image of a crash":       {"measure: saga", "measure: crash\n    set: {image: redis}", "line 20: tables[1].set.image: unknown key for measure crash"},
 		"an image that is a flag":   {"{name: Redis 7.0}", "{name: 8, set: {image: --rm}}", `line 12: tables[0].axes[0].values[1].set.image: "--rm": want a container image with the server, as redis:7.2`},
 		"an unknown store":          {"[pebble, redis]", "[pebble, oracle]", `line 22: tables[1].axes[0].values[1]: "oracle": want pebble, redis`},
@@ -117,6 +117,19 @@ func TestParse_NamesLineAndFieldOfAMistake(t *testing.T) {
 		"quick sets no key":         {"set: {duration: 1s}", "set: {length: 1s}", "line 16: tables[0].quick.set.length: unknown key"},
 		"a control character":       {"title: Redis 5.0 and 7.0", `title: "Redis\e[2J"`, "line 1: title: want a text of one line without control characters"},
 		"quick of no known URL":     {"axes: {operation: [GET]}", "axes: {operation: ['redis://u:topsecret@h/']}", `"redis://u:***@h/" is no value of axis operation`},
+		"no store":                  {"name: store\n        values: [pebble, redis]", "name: steps\n        values: [1, 2]", "line 17: tables[1]: 1: store is missing"},
+		"D0 of Pebble":              {"measure: saga", "measure: saga\n    set: {durability: D0}", "line 17: tables[1]: pebble: durability: D0 is not available for pebble: want D2, D3"},
+		"D4 of Pebble":              {"measure: saga", "measure: saga\n    set: {durability: D4}", "pebble: durability: D4 is not available for pebble, which has no replica: want D2, D3"},
+		"settings of Pebble":        {"measure: saga", "measure: saga\n    set: {settings: {sync: 1}}", "pebble: settings are for a server that is started, and this store has none"},
+		"nodes of Pebble":           {"measure: saga", "measure: saga\n    set: {nodes: 3}", "pebble: nodes and replicas are for servers that a variant starts"},
+		"cores of a server":         {"[pebble, redis]", "['redis://:topsecret@h/']\n    set: {cpus: 1}", "redis://:***@h/: binary, image and cpus are for a server that is started"},
+		"a class of a server":       {"[pebble, redis]", "['redis://:topsecret@h/']\n    set: {durability: D3}", "durability: it is for pebble, or for a server that a variant starts"},
+		"a crash of a server":       {"measure: saga\n    axes:\n      - name: store\n        values: [pebble, redis]", "measure: crash\n    axes:\n      - name: store\n        values: ['redis://:topsecret@h/']", "store: the address of a server: want redis, which is started and crashed"},
+		"nodes of another store":    {"[pebble, redis]", "[mysql]\n    set: {nodes: 3}", "mysql: nodes is for a Redis Cluster: a variant starts one mysql"},
+		"operations of MariaDB":     {"{clients: 50, ", "{clients: 50, store: mysql, ", "Redis 5.0, SET: store: mysql: operations are measured on a Redis"},
+		"a setting of the class":    {"{clients: 50, ", "{clients: 50, durability: D2, ", "settings: appendonly: durability D2 sets it, leave one of the two out"},
+		"a setting without a name":  {`{save: "", appendonly: no}`, `{"a b": 1}`, `settings: "a b=1", want NAME=VALUE`},
+		"only with --quick":         {"quick: {repeats: 3, set: {duration: 1s}", "quick: {repeats: 3, set: {durability: D1}", "settings: appendonly: durability D1 sets it"},
 		"a password is not shown":   {"[pebble, redis]", "['oracle://u:topsecret@h/']", "line 22: "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +145,7 @@ func TestParse_NamesLineAndFieldOfAMistake(t *testing.T) {
 
 func TestParse_NamesNoPassword(t *testing.T) {
 	t.Parallel()
-	f, err := matrix.Parse("versions.yml", []byte(strings.Replace(goodFile, "[pebble, redis]", "['redis://u:topsecret@h/', {name: 'redis://:topsecret@h/'}]", 1)))
+	f, err := matrix.Parse("versions.yml", []byte(strings.Replace(goodFile, "[pebble, redis]", "['redis://u:topsecret@h/', {name: 'redis://:topsecret@h/', set: {store: redis}}]", 1)))
 	require.NoError(t, err)
 	variants := f.Tables[1].Variants()
 	require.Equal(t, []string{"redis://u:***@h/", "redis://:***@h/"}, []string{variants[0].Name(), variants[1].Name()})

@@ -56,16 +56,11 @@ func (f File) plan(o Options) ([]Table, error) {
 	}
 	for name := range o.Override {
 		if !fits[name] {
-			return nil, &NoKeyError{Key: name}
+			return nil, fmt.Errorf("no table of this file sets %s", name)
 		}
 	}
 	return tables, nil
 }
-
-// NoKeyError reports an override that no table of the file sets.
-type NoKeyError struct{ Key string }
-
-func (e *NoKeyError) Error() string { return "no table of this file sets " + e.Key }
 
 // quick returns the table of a short run.
 func (t Table) quick() Table {

@@ -63,7 +63,7 @@ tables:
     title: Sagas
     measure: saga
     repeats: %d
-    set: {rate: 100/s, duration: 1s}
+    set: {store: redis, rate: 100/s, duration: 1s}
     axes:
       - {name: variant, values: [%s]}
     compare: variant
