@@ -81,7 +81,7 @@ func (d *postgresDialect) connect(ctx context.Context, cfg Config, dial sqlconn.
 // checkPostgres refuses servers that are too old, and those that only speak like one.
 func checkPostgres(version int, product string) error {
 	switch {
-	case strings.Contains(product, "CockroachDB"):
+	case strings.Contains(product, "CockroachDB"): // docs/sql-compatibility.md
 		return errors.New("the server is CockroachDB: the store needs statements that it refuses")
 	case version < 120_000:
 		return fmt.Errorf("the server is version %d: want PostgreSQL 12 or later", version/10_000)

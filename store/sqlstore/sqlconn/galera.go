@@ -3,6 +3,7 @@ package sqlconn
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strconv"
 )
@@ -15,12 +16,19 @@ var GaleraSession = map[string]string{
 	"wsrep_dirty_reads": "OFF", // a node without the others must not answer
 }
 
-// FindGalera reports whether the server is a node of Galera. It fails if the node takes no
-// transactions of this size.
+// FindGalera reports whether the server is a node of Galera. It fails if the node is not
+// ready, or takes no transactions of this size.
 func FindGalera(ctx context.Context, db *sql.DB, bytes, rows int64) (bool, error) {
 	values, err := QueryValues(ctx, db, "SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_provider', 'wsrep_max_ws_size', 'wsrep_max_ws_rows')")
 	if err != nil || values["wsrep_on"] != "ON" || values["wsrep_provider"] == "none" || values["wsrep_provider"] == "" {
 		return false, err
+	}
+	status, err := QueryValues(ctx, db, "SHOW STATUS LIKE 'wsrep_ready'")
+	if err == nil && status["wsrep_ready"] != "ON" {
+		err = errors.New("the Galera node is not ready (wsrep_ready): it has lost the other nodes, or is joining them")
+	}
+	if err != nil {
+		return true, err
 	}
 	for name, least := range map[string]int64{"wsrep_max_ws_size": bytes, "wsrep_max_ws_rows": rows} {
 		if n, err := strconv.ParseInt(values[name], 10, 64); err == nil && n != 0 && n < least {
