@@ -60,7 +60,6 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "25"); err != nil {
 		panic(err)
 	}
-	_ = flag.Set("test.parallel", "4") // whatever the cores: it waits for servers, disks and deadlines, too
 	code := run(m)
 	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
