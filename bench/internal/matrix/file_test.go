@@ -94,7 +94,7 @@ func TestParse_NamesLineAndFieldOfAMistake(t *testing.T) {
 		"a key of another measure":  {"payload: 256", "steps: 2", "line 7: tables[0].set.steps: unknown key for measure operation"},
 		"a value of another type":   {"clients: 50", "clients: fifty", `line 7: tables[0].set.clients: "fifty": want a whole number from 1 to 10000`},
 		"a value out of bounds":     {"clients: 50", "clients: 0", `line 7: tables[0].set.clients: "0": want a whole number from 1 to 10000`},
-		"a duration without a unit": {"duration: 3s", "duration: 3", `line 7: tables[0].set.duration: "3": want a duration of at least 100ms`},
+		"a duration without a unit": {"duration: 3s", "duration: 3", `line 7: tables[0].set.duration: "3": want a duration from 100ms to 1000h, as 500ms, 10s or 1m`},
 		"a list as a value":         {"clients: 50", "clients: [50]", "line 7: tables[0].set.clients: want a text"},
 		"settings are no mapping":   {`{save: "", appendonly: no}`, "no", "line 7: tables[0].set.settings: want a mapping of the server's settings"},
 		"a setting is no value":     {`save: ""`, "save: [1]", "line 7: tables[0].set.settings.save: want one value"},

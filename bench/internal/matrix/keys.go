@@ -3,7 +3,6 @@ package matrix
 import (
 	"fmt"
 	"maps"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -155,9 +154,10 @@ func number(name string, of []Measure, least, most float64, what string) key {
 }
 
 func duration(name string, of []Measure, least time.Duration) key {
-	return key{name, of, fmt.Sprintf("a duration of at least %v, as 500ms, 10s or 1m", least), func(text string) (string, bool) {
+	const most = 1000 * time.Hour
+	return key{name, of, fmt.Sprintf("a duration from %v to %.0fh, as 500ms, 10s or 1m", least, most.Hours()), func(text string) (string, bool) {
 		d, err := time.ParseDuration(text)
-		return text, err == nil && d >= least && d <= math.MaxInt64/1000
+		return text, err == nil && d >= least && d <= most
 	}}
 }
 
