@@ -12,6 +12,7 @@ import (
 
 	"sagabench/deploy/lab"
 	"sagabench/deploy/lab/labtest"
+	"sagabench/deploy/lab/redisnodes"
 	"sagabench/saga"
 	"sagabench/saga/machine"
 	"sagabench/store"
@@ -321,10 +322,32 @@ func TestRun_StoreLosesMarksOfASagaThatHasEnded_IsOver(t *testing.T) {
 	})
 }
 
-// Redis has a snapshot from before the abort on disk, and crashes.
+// Redis goes back to before the abort, while the compensation is under way.
 func TestRun_RedisLosesTheAbort_GoesOnCompensating(t *testing.T) {
 	t.Parallel()
-	server := labtest.Start(t, lab.Redis, lab.Config{})
+	t.Run("it crashes, with an old snapshot on disk", func(t *testing.T) {
+		t.Parallel()
+		server := labtest.Start(t, lab.Redis, lab.Config{})
+		losesTheAbort(t, server, func(client *redis.Client) { require.NoError(t, client.Save(t.Context()).Err()) }, func() {
+			require.NoError(t, server.Kill())
+			require.NoError(t, server.Restart(context.Background()))
+		})
+	})
+	t.Run("a replica of a cluster takes over that is behind", func(t *testing.T) {
+		t.Parallel()
+		cluster := labtest.StartCluster(t, redisnodes.ClusterConfig{Masters: 1, Replicas: 1})
+		replica := connect(t, cluster.Nodes()[1])
+		losesTheAbort(t, cluster.Nodes()[0], func(*redis.Client) { // the link is cut
+			require.NoError(t, replica.ConfigSet(t.Context(), "masterauth", "wrong").Err())
+			require.NoError(t, replica.Do(t.Context(), "CLIENT", "KILL", "TYPE", "master").Err())
+		}, func() {
+			require.NoError(t, replica.Do(t.Context(), "CLUSTER", "FAILOVER", "TAKEOVER").Err())
+			require.NoError(t, cluster.WaitReady(within(t, patience)))
+		})
+	})
+}
+
+func losesTheAbort(t *testing.T, server *lab.Server, remember func(*redis.Client), goBack func()) {
 	all := blocking(store.Action(1), store.Compensation(1))
 	waits := all.answer
 	all.answer = func(ctx context.Context, c saga.Call) (machine.Outcome, string) {
@@ -337,15 +360,10 @@ func TestRun_RedisLosesTheAbort_GoesOnCompensating(t *testing.T) {
 	s := newSaga(2)
 	told := runs(t, c, s)
 	<-all.called
-	options, err := redis.ParseURL(server.URL())
-	require.NoError(t, err)
-	client := redis.NewClient(options)
-	defer client.Close()
-	require.NoError(t, client.Save(t.Context()).Err())
+	remember(connect(t, server))
 	all.goOn <- struct{}{}
 	<-all.called // the compensation
-	require.NoError(t, server.Kill())
-	require.NoError(t, server.Restart(context.Background()))
+	goBack()
 	close(all.goOn)
 	got := <-told
 	require.NoError(t, got.err)
@@ -353,6 +371,14 @@ func TestRun_RedisLosesTheAbort_GoesOnCompensating(t *testing.T) {
 	require.Contains(t, got.result.Reason, "the store lost this abort")
 	require.Equal(t, []string{"a0", "a1", "c1", "c0"}, all.of(s.GID))
 	require.EqualValues(t, 1, settled(t, c).LostWrites)
+}
+
+func connect(t *testing.T, server *lab.Server) *redis.Client {
+	options, err := redis.ParseURL(server.URL())
+	require.NoError(t, err)
+	client := redis.NewClient(options)
+	t.Cleanup(func() { client.Close() })
+	return client
 }
 
 // The store has lost an aborted saga altogether, and its client, who was left in
