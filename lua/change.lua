@@ -1,9 +1,10 @@
 -- change: functions that every script starts with; not a script itself.
 --
 -- KEYS     none of its own
--- ARGV     a change is: expected epoch (8 bytes) and status (1), new status (1),
---          number of the first branch to mark (4, decimal), marks from that branch
---          on ('.' keeps a mark), and, to replace the note, a zero byte and the note
+-- ARGV     a change is: expected owner (8 bytes; '........': any), epoch (8) and
+--          status (1), new status (1), number of the first branch to mark (4,
+--          decimal), marks from that branch on ('.' keeps a mark), and, to replace
+--          the note, a zero byte and the note
 -- Returns  nothing of its own
 --
 -- Atomic with the script that follows: nobody may claim or change the saga between
@@ -44,11 +45,13 @@ local call, sub, find, byte, format = redis.call, string.sub, string.find, strin
 
 -- parse returns the parts of a change. known caches the new text by the old one.
 local function parse(text)
-  local note = find(text, '\0', 15, true)
-  local first, marks = sub(text, 11, 14) + 0, sub(text, 15, (note or 0) - 1)
+  local note = find(text, '\0', 23, true)
+  local first, marks = sub(text, 19, 22) + 0, sub(text, 23, (note or 0) - 1)
+  local from = byte(text) == 46 and 9 or 1 -- 46 is '.': any owner
   return {
-    expected = sub(text, 1, 9),
-    status = sub(text, 10, 10),
+    from = from, -- where the expected text is in the saga's, from the owner on
+    expected = sub(text, from, 17),
+    status = sub(text, 18, 18),
     first = first,
     marks = marks,
     note = note and sub(text, note),
@@ -62,7 +65,7 @@ end
 -- a refusal code, or nil and the marks to write.
 local function check(change, head)
   local first, marks = 18 + change.first, change.marks
-  if sub(head, 9, 17) ~= change.expected then
+  if sub(head, change.from, 17) ~= change.expected then
     return head == '' and 4 or 3
   end
   if #head < first + #marks - 1 or find(head, ' ', 18, true) then

@@ -64,8 +64,8 @@ func TestScripts_RefuseWrongNumbers(t *testing.T) {
 	const (
 		index, one, two = "p:{0}", "p:{0}:one", "p:{0}:two"
 		saga            = "someone 00000001s---- {}"
-		mark            = "00000001ss0000y"
-		end             = "00000001sS0002y"
+		mark            = "........00000001ss0000y"
+		end             = "someone 00000001sS0002y"
 	)
 	list := func(words ...string) []string { return words }
 	var clients []*redis.Client

@@ -34,7 +34,7 @@ for arg = 1, #ARGV, 4 do
     else
       local ownership = owner == '' and sub(head, 1, 16) or owner .. sub(head, 9, 16)
       local new = ownership .. change.status .. sub(head, 18, 17 + change.first) .. marks
-      if change.status ~= sub(change.expected, 9) then
+      if change.status ~= sub(change.expected, -1) then
         call('SETRANGE', saga, '13', stamp .. new)
       else
         call('SETRANGE', saga, '26', new)

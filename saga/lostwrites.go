@@ -63,9 +63,15 @@ func (c *Coordinator) reportLostWrites(r *run, found ...any) {
 		append([]any{"gid", r.saga.GID, "epoch", r.epoch, "status", r.state.Status, "marks", r.state.Marks}, found...)...)
 }
 
-// lacks reports whether a record lacks something that r knows to be written.
-func (r *run) lacks(record store.Record) bool {
-	return record.Epoch < r.epoch || !canReach(r.state.Status, record.Status) || len(missingMarks(r.state.Marks, record.Marks)) > 0
+// lacks reports whether a record lacks something that r, of this owner, knows to be written.
+func (r *run) lacks(record store.Record, owner string) bool {
+	return record.Epoch < r.epoch || record.Epoch == r.epoch && isOthers(record, owner) || !canReach(r.state.Status, record.Status) || len(missingMarks(r.state.Marks, record.Marks)) > 0
+}
+
+// isOthers reports whether another coordinator owns the saga. If it does so under our own
+// epoch, the store has lost our claim and given that epoch again.
+func isOthers(record store.Record, owner string) bool {
+	return record.Owner != "" && record.Owner != owner
 }
 
 // canReach reports whether a saga that was in one status may be in another one later.
@@ -102,7 +108,7 @@ func (c *Coordinator) restore(r *run, record store.Record) error {
 			t.Due, t.Release = dueNow, true
 		}
 	}
-	writable := !record.Status.Final() && (t.To != t.From || record.Epoch == r.epoch) // marks only if the saga is ours
+	writable := !record.Status.Final() && (t.To != t.From || record.Epoch == r.epoch && !isOthers(record, c.owner)) // marks only if the saga is ours
 	if !reported {
 		c.reportLostWrites(r, "found_epoch", record.Epoch, "found_status", record.Status, "found_marks", record.Marks, "restored", writable)
 	}

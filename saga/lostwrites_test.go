@@ -252,6 +252,38 @@ func TestRun_EpochGoesBack_IsAbortedAgain(t *testing.T) {
 	})
 }
 
+// The store loses a claim, and gives the epoch to another coordinator. The first one writes
+// no more, and calls nothing that the other does not know of.
+func TestTakeover_StoreHasLostTheClaim_TheFirstStops(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		model := memstore.New(time.Hour)
+		step := `{"action":"http://a","compensate":"http://b"}`
+		create(t, model, "left", `{"steps":[`+step+`,`+step+`,`+step+`]}`, 3)
+		back := model.Snapshot()
+		first, second := blocking(), blocking()
+		a := start(t, model, first, unhurried())
+		<-first.called
+		back()
+		b := start(t, model, second, unhurried())
+		<-second.called
+		record := mustGet(t, model, "left")
+		require.Equal(t, b.Owner(), record.Owner)
+		require.EqualValues(t, 2, record.Epoch, "as that of the first")
+		close(first.goOn)
+		synctest.Wait()
+		require.Equal(t, []string{"a0"}, first.of("left"))
+		require.Equal(t, record, mustGet(t, model, "left"))
+		counters := settled(t, a)
+		require.EqualValues(t, 1, counters.LostWrites)
+		require.EqualValues(t, 1, counters.Lost)
+		require.NoError(t, b.Abort(t.Context(), "left", "changed my mind"))
+		close(second.goOn)
+		require.Equal(t, store.StatusFailed, mustWait(t, b, "left").Status)
+		require.Equal(t, []string{"a0", "c0"}, second.of("left"))
+	})
+}
+
 // Marks are lost, and then the answer to a write: what is found is mended.
 func TestRun_StoreLosesMarks_WritesThemAgain(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ var (
 func (c *Coordinator) write(ctx context.Context, r *run, d *machine.Decision, mayWait bool) error {
 	if d.Change {
 		d.State.Busy = r.calls.busyFor()
-		t := r.transition(d)
+		t := c.transition(r, d)
 		err := r.writeErr
 		if err == nil {
 			err = c.commit.Apply(ctx, t)
@@ -49,9 +49,9 @@ func (c *Coordinator) write(ctx context.Context, r *run, d *machine.Decision, ma
 }
 
 // transition is what is written of a decision.
-func (r *run) transition(d *machine.Decision) *store.Transition {
+func (c *Coordinator) transition(r *run, d *machine.Decision) *store.Transition {
 	t := &store.Transition{
-		GID: r.saga.GID, Epoch: r.epoch, From: r.state.Status, To: d.State.Status,
+		GID: r.saga.GID, Epoch: r.epoch, Owner: c.owner, From: r.state.Status, To: d.State.Status,
 		Marks: d.Marks, Due: d.Deferred, Release: d.Deferred > 0,
 	}
 	if t.Release && !r.abortAt.IsZero() && t.To == store.StatusSubmitted {
@@ -108,7 +108,7 @@ func (c *Coordinator) writeAgain(r *run, t *store.Transition, want machine.State
 		case err != nil:
 			failure = err
 			continue
-		case !r.lacks(record):
+		case !r.lacks(record, c.owner):
 			r.lostWrites = false
 		default:
 			if failure = c.restore(r, record); failure != nil {
@@ -143,6 +143,8 @@ func (c *Coordinator) isApplied(r *run, t *store.Transition, want machine.State,
 		return false, fmt.Errorf("%w by %s", errTakenOver, record.Owner)
 	case t.Release && record.Owner == "" && unsure:
 		return true, nil // nobody else releases our lease
+	case isOthers(record, c.owner):
+		return false, fmt.Errorf("%w by %s under our own epoch", errTakenOver, record.Owner)
 	case record.Owner != c.owner:
 		return false, fmt.Errorf("%w: its lease was released", errTakenOver)
 	case record.Status == want.Status && record.Marks == want.Marks && t.Due == 0:

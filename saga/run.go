@@ -158,7 +158,7 @@ func timeout(s *Saga) machine.Event {
 // has lost, the next write finds out.
 func (c *Coordinator) refresh(r *run) error {
 	record, err := c.store.Get(c.ctx, r.saga.GID)
-	if err == nil && record.Epoch == r.epoch && record.Owner == c.owner && record.Status != r.state.Status && !r.lacks(record) {
+	if err == nil && record.Epoch == r.epoch && record.Owner == c.owner && record.Status != r.state.Status && !r.lacks(record, c.owner) {
 		return c.applyStored(r, record, r.state.Calling)
 	}
 	return nil
@@ -203,7 +203,7 @@ func (c *Coordinator) renew(r *run, calls []store.Branch) error {
 		began := time.Now()
 		want := r.state
 		want.Calling = withoutAll(r.state.Calling, calls)
-		t := &store.Transition{GID: r.saga.GID, Epoch: r.epoch, From: r.state.Status, To: r.state.Status, Due: lease}
+		t := &store.Transition{GID: r.saga.GID, Epoch: r.epoch, Owner: c.owner, From: r.state.Status, To: r.state.Status, Due: lease}
 		if err := c.commit.Apply(context.Background(), t); err != nil {
 			if err = c.writeAgain(r, t, want, err); err != nil {
 				return err
@@ -247,7 +247,7 @@ func (c *Coordinator) releaseLease(r *run, due time.Duration) {
 	defer cancel()
 	for {
 		t := &store.Transition{
-			GID: r.saga.GID, Epoch: r.epoch, From: r.state.Status, To: r.state.Status, Due: due, Release: true,
+			GID: r.saga.GID, Epoch: r.epoch, Owner: c.owner, From: r.state.Status, To: r.state.Status, Due: due, Release: true,
 		}
 		if r.state.Busy = r.calls.busyFor(); r.state.Busy > 0 { // for an abort before it is due
 			t.Note = r.state.Note()

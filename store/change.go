@@ -40,10 +40,14 @@ type Create struct {
 }
 
 // Transition changes an unfinished saga. It applies only if the saga has exactly this
-// Epoch and the status From. It gets ErrInvalid if the saga has fewer branches.
+// Epoch, the status From and, if it is named, this Owner. It gets ErrInvalid if the saga
+// has fewer branches.
 type Transition struct {
 	GID   string
 	Epoch uint32
+	// Owner is the coordinator that owns the saga; empty: any, or none. A store that has
+	// lost a claim gives its epoch to another owner.
+	Owner string
 	From  Status
 	To    Status        // may be From; see Status.CanBecome
 	Marks []SetMark     // each branch at most once
@@ -93,6 +97,11 @@ func (t *Transition) Validate() error {
 	if err := CheckGID(t.GID); err != nil {
 		return err
 	}
+	if t.Owner != "" {
+		if err := CheckOwner(t.Owner); err != nil {
+			return err
+		}
+	}
 	switch {
 	case t.Epoch == 0:
 		return invalid("epoch: 0, must be 1 or more")
@@ -123,9 +132,13 @@ func (t *Transition) Validate() error {
 	return nil
 }
 
-// SetMarks sets the marks of t in marks, which belong to a saga in this status and epoch.
-// If t does not apply, it returns ErrConflict or ErrInvalid, and marks may have changed.
-func (t *Transition) SetMarks(marks []byte, status Status, epoch uint32) error {
+// SetMarks sets the marks of t in marks, which belong to a saga in this status and epoch,
+// with this owner. If t does not apply, it returns ErrConflict or ErrInvalid, and marks may
+// have changed.
+func (t *Transition) SetMarks(marks []byte, status Status, epoch uint32, owner string) error {
+	if t.Owner != "" && t.Owner != owner {
+		return fmt.Errorf("%w: its owner is %q, not %q", ErrConflict, owner, t.Owner)
+	}
 	if epoch != t.Epoch || status != t.From {
 		return fmt.Errorf("%w: it is %v in epoch %d, not %v in epoch %d", ErrConflict, status, epoch, t.From, t.Epoch)
 	}
@@ -145,7 +158,7 @@ func (t *Transition) SetMarks(marks []byte, status Status, epoch uint32) error {
 // leaves r unchanged then.
 func (t *Transition) Apply(r *Record, now time.Time) error {
 	marks := []byte(r.Marks)
-	if err := t.SetMarks(marks, r.Status, r.Epoch); err != nil {
+	if err := t.SetMarks(marks, r.Status, r.Epoch, r.Owner); err != nil {
 		return err
 	}
 	r.Marks = Marks(marks)

@@ -60,7 +60,7 @@ func sameOperation(a, b Change) bool {
 		return ok && a.Due == b.Due
 	case *Transition:
 		b, ok := b.(*Transition)
-		return ok && a.Epoch == b.Epoch && a.From == b.From && a.To == b.To && slices.Equal(a.Marks, b.Marks) &&
+		return ok && a.Epoch == b.Epoch && a.Owner == b.Owner && a.From == b.From && a.To == b.To && slices.Equal(a.Marks, b.Marks) &&
 			a.Due == b.Due && a.Release == b.Release && a.Note == b.Note
 	default:
 		return false

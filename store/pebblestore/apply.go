@@ -118,7 +118,7 @@ func (s *Store) transition(b *pebble.Batch, l *lookup, t *store.Transition) erro
 		}
 	}
 	s.newMarks = append(s.newMarks[:0], g.rec.marks()...)
-	if err := t.SetMarks(s.newMarks, g.rec.status(), g.rec.epoch()); err != nil {
+	if err := t.SetMarks(s.newMarks, g.rec.status(), g.rec.epoch(), string(g.rec.owner())); err != nil {
 		return err
 	}
 	var body []byte

@@ -210,7 +210,13 @@ func encodeTransition(t *store.Transition) string {
 			first, last = min(first, m.Branch), max(last, m.Branch)
 		}
 	}
-	b := make([]byte, 0, 14+int(last-first+1)+1+len(t.Note))
+	b := make([]byte, 0, 22+int(last-first+1)+1+len(t.Note))
+	if t.Owner == "" {
+		b = append(b, anyOwner...)
+	} else {
+		b = append(b, t.Owner...)
+		b = append(b, blankOwner[len(t.Owner):]...)
+	}
 	b = appendEpoch(b, t.Epoch)
 	b = append(b, byte(t.From), byte(t.To))
 	b = append(b, byte('0'+first/1000), byte('0'+first/100%10), byte('0'+first/10%10), byte('0'+first%10))
@@ -239,6 +245,9 @@ func appendEpoch(b []byte, epoch uint32) []byte {
 // blankOwner has the fixed length of the owner in a saga's string,
 // store.MaxOwnerBytes.
 const blankOwner = "        "
+
+// anyOwner is what a change expects that does not name the owner.
+const anyOwner = "........"
 
 func padOwner(owner string) string { return (owner + blankOwner)[:len(blankOwner)] }
 

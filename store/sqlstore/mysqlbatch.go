@@ -146,7 +146,7 @@ func (b *mysqlBatch) updateAll(t *store.Transition, gids []string, retention int
 		note = append(note, []byte(t.Note))
 	}
 	text.WriteString(" WHERE " + cmp.Or(b.found, "1") + " AND gid IN " + listOf(gids) + " AND epoch=" + strconv.FormatUint(uint64(t.Epoch), 10) +
-		" AND status=" + quoted(t.From))
+		" AND status=" + quoted(t.From) + " AND '" + t.Owner + "' IN ('',owner)")
 	for _, m := range t.Marks {
 		// No mark changes once it is set. A branch that the saga does not have has neither.
 		text.WriteString(" AND SUBSTR(marks," + place(m) + ",1) IN ('-'," + quoted(m.Mark) + ")")

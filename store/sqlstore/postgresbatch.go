@@ -77,7 +77,7 @@ const updating = `
 	UPDATE saga SET
 		status = v.becomes,
 		done = v.done,
-		owner = CASE WHEN v.release THEN '' ELSE owner END,
+		owner = CASE WHEN v.release THEN '' ELSE saga.owner END,
 		updated = CASE WHEN v.becomes = v.status THEN updated ELSE ` + postgresNow + ` END,
 		due = COALESCE(` + postgresNow + ` + v.due, saga.due),
 		note = COALESCE(v.note, saga.note),
@@ -88,9 +88,9 @@ const updating = `
 				SELECT string_agg(CASE WHEN substr(v.marks, i, 1) IN ('.', '') THEN substr(saga.marks, i, 1) ELSE substr(v.marks, i, 1) END, '' ORDER BY i)
 				FROM generate_series(1, length(saga.marks)) AS i)
 			END
-	FROM unnest(?::text[], ?::bigint[], ?::text[], ?::text[], ?::bool[], ?::bool[], ?::bigint[], ?::int[], ?::text[], ?::bytea[])
-		AS v(gid, epoch, status, becomes, done, release, due, place, marks, note)
-	WHERE saga.gid = v.gid AND saga.epoch = v.epoch AND saga.status = v.status AND CASE
+	FROM unnest(?::text[], ?::bigint[], ?::text[], ?::text[], ?::text[], ?::bool[], ?::bool[], ?::bigint[], ?::int[], ?::text[], ?::bytea[])
+		AS v(gid, epoch, owner, status, becomes, done, release, due, place, marks, note)
+	WHERE saga.gid = v.gid AND saga.epoch = v.epoch AND v.owner IN ('', saga.owner) AND saga.status = v.status AND CASE
 		WHEN v.place > 0 THEN substr(saga.marks, v.place, 1) IN ('-', right(v.marks, 1))
 		WHEN v.marks = '' THEN true
 		ELSE NOT EXISTS (
@@ -113,11 +113,11 @@ func insertArgs(creates []*store.Create) []any {
 func updateArgs(transitions []*store.Transition, retention int64) []any {
 	n := len(transitions)
 	gids, epochs, statuses, become := make([]string, n), make([]int64, n), make([]string, n), make([]string, n)
-	dones, releases, dues := make([]bool, n), make([]bool, n), make([]*int64, n)
+	owners, dones, releases, dues := make([]string, n), make([]bool, n), make([]bool, n), make([]*int64, n)
 	places, marks, notes := make([]int32, n), make([]string, n), make([][]byte, n)
 	for i, t := range transitions {
 		gids[i], epochs[i], statuses[i], become[i] = t.GID, int64(t.Epoch), string(rune(t.From)), string(rune(t.To))
-		dones[i], releases[i] = t.To.Final(), t.Release
+		owners[i], dones[i], releases[i] = t.Owner, t.To.Final(), t.Release
 		if due, changes := dueIn(t, retention); changes {
 			dues[i] = &due
 		}
@@ -129,7 +129,7 @@ func updateArgs(transitions []*store.Transition, retention int64) []any {
 			notes[i] = []byte(t.Note)
 		}
 	}
-	return []any{gids, epochs, statuses, become, dones, releases, dues, places, marks, notes}
+	return []any{gids, epochs, owners, statuses, become, dones, releases, dues, places, marks, notes}
 }
 
 // patch returns the text for marks: up to the last mark that changes, or one mark alone.

@@ -187,6 +187,8 @@ func mark(b store.Branch, m store.Mark) func(*store.Transition) {
 
 func note(text string) func(*store.Transition) { return func(t *store.Transition) { t.Note = text } }
 
+func owned(by string) func(*store.Transition) { return func(t *store.Transition) { t.Owner = by } }
+
 func due(d time.Duration) func(*store.Transition) { return func(t *store.Transition) { t.Due = d } }
 
 func release(until time.Duration) func(*store.Transition) {

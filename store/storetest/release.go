@@ -54,7 +54,7 @@ var releaseTests = []test{
 		require.EqualValues(f.t, 3, third[0].Epoch)
 	}},
 
-	// Only the epoch fences: the coordinator that released a saga can still change it.
+	// A change that names no owner is fenced by the epoch only.
 	{"Release_LeavesTheEpochItsChanges", long, func(f *fixture) {
 		f.must(create("g"))
 		f.must(stay(submitted("g"), release(long)))

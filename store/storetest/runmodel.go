@@ -169,7 +169,7 @@ func (p *pair) drawTransition(gid string) *store.Transition {
 	}
 	// Most stay where they are, or few marks would ever meet another.
 	next := "ssssssaaSF"
-	faults := []string{"", "", "", "", "", "", "epoch", "from", "to", "due", "release", "branch"}
+	faults := []string{"", "", "", "", "", "", "epoch", "from", "to", "due", "release", "branch", "owner"}
 	switch {
 	case r.Status == store.StatusAborting:
 		next = "aaaaaF"
@@ -184,6 +184,9 @@ func (p *pair) drawTransition(gid string) *store.Transition {
 		To:    store.Status(rapid.SampledFrom([]byte(next)).Draw(p.t, "to")),
 		Due:   rapid.SampledFrom([]time.Duration{0, 0, -long, long}).Draw(p.t, "due"),
 		Note:  rapid.SampledFrom([]string{"", "", "refused", "deferred,\nit took too long", strings.Repeat("note ", 3000)}).Draw(p.t, "note"),
+	}
+	if rapid.Bool().Draw(p.t, "owned") {
+		t.Owner = r.Owner // which may be nobody
 	}
 	if t.To.Final() {
 		t.Due = 0
@@ -204,6 +207,8 @@ func (p *pair) drawTransition(gid string) *store.Transition {
 		t.Due = long
 	case "release":
 		t.Release, t.Due = true, 0
+	case "owner":
+		t.Owner = "third"
 	case "branch":
 		t.Marks = []store.SetMark{{Branch: store.Branch(len(r.Marks)), Mark: store.MarkSucceeded}}
 	}

@@ -92,6 +92,46 @@ var transitionTests = []test{
 		require.EqualValues(f.t, 2, f.stats().Unfinished)
 	}},
 
+	// A store that has lost a claim gives the epoch to another owner.
+	{"Transition_OfAnotherOwner_IsAConflict", long, func(f *fixture) {
+		f.createAll([]string{"claimed", "released"}, dueAtOnce)
+		for _, r := range f.claim("second", long, 2) {
+			if r.GID == "released" {
+				f.must(stay(r, release(long)))
+			}
+			was := f.get(r.GID)
+			for _, other := range []string{"first", "secon", "second2", "SECOND"} {
+				f.refused(store.ErrConflict, stay(was, owned(other), mark(0, store.MarkSucceeded)))
+				f.refused(store.ErrConflict, stay(was, owned(other), note("late"), due(-1)))
+				f.refused(store.ErrConflict, move(was, store.StatusAborting, owned(other)))
+				f.refused(store.ErrConflict, move(was, store.StatusSucceeded, owned(other), mark(0, store.MarkSucceeded)))
+			}
+			f.unchanged(was)
+		}
+		f.refused(store.ErrConflict, stay(f.get("released"), owned("second"), note("late")))
+		f.refused(store.ErrInvalid, stay(f.get("claimed"), owned("not-one")))
+		f.must(stay(f.get("claimed"), owned("second"), mark(0, store.MarkSucceeded)))
+		f.must(stay(f.get("claimed"), owned("second"), note("in time"), due(long)))
+		f.must(move(f.get("claimed"), store.StatusSucceeded, owned("second"), mark(2, store.MarkSucceeded)))
+		got := f.get("claimed")
+		require.Equal(f.t, store.Marks("y-y-"), got.Marks)
+		require.Equal(f.t, "in time", got.Note)
+	}},
+
+	// Changes that differ only in the owner that they expect must not be grouped.
+	{"Transition_OfTwoOwners_InOneBatch", long, func(f *fixture) {
+		names := gids(40)
+		f.must(each(names, func(i int, gid string) store.Change {
+			return create(gid, func(c *store.Create) { c.Owner = []string{"first", "second"}[i%2] })
+		})...)
+		f.must(each(names, func(i int, gid string) store.Change {
+			return stay(submitted(gid), owned([]string{"first", "second"}[i%2]), mark(0, store.MarkSucceeded))
+		})...)
+		for _, gid := range names {
+			require.Equal(f.t, store.Marks("y---"), f.get(gid).Marks)
+		}
+	}},
+
 	{"Transition_ChangingAMark_IsAConflict", long, func(f *fixture) {
 		f.must(create("g"))
 		f.must(stay(submitted("g"), mark(0, store.MarkSucceeded), mark(3, store.MarkFailed), note("first")))

@@ -102,12 +102,12 @@ func updatedBranch(s Shape) int { return max(0, s.Steps-2) / 2 * 2 }
 // lastBranch is the last action.
 func lastBranch(s Shape) int { return 2 * (s.Steps - 1) }
 
-// change is described in change.lua. Epoch and status before it are those of stored.
+// change is described in change.lua. Owner, epoch and status before it are those of stored.
 func change(to byte, first int, marks, note string) string {
 	if note != "" {
 		note = "\x00" + note
 	}
-	return fmt.Sprintf("%ss%c%04d%s%s", epoch, to, first, marks, note)
+	return fmt.Sprintf("%s%ss%c%04d%s%s", owner, epoch, to, first, marks, note)
 }
 
 // newSaga is the string of a new saga from its owner on.

@@ -36,13 +36,13 @@ func TestOperations_AreTheStoresCalls(t *testing.T) {
 	shape := Shape{Steps: 5, Payload: 3}
 	const many = 3
 	gids := func(i int) string { return gid(i) }
-	apply := func(change func(gid string) store.Change) {
+	apply := func(change func(gid string) store.Change, want error) {
 		var changes []store.Change
 		for i := range many {
 			changes = append(changes, change(gids(i)))
 		}
 		for _, err := range s.Apply(t.Context(), changes) {
-			require.NoError(t, err)
+			require.ErrorIs(t, err, want)
 		}
 	}
 	marks := func(branches ...int) (marks []store.SetMark) {
@@ -54,16 +54,16 @@ func TestOperations_AreTheStoresCalls(t *testing.T) {
 	transition := func(t store.Transition) func(string) store.Change {
 		return func(gid string) store.Change {
 			one := t
-			one.GID, one.Epoch, one.From = gid, 1, store.StatusSubmitted
+			one.GID, one.Epoch, one.Owner, one.From = gid, 1, owner, store.StatusSubmitted
 			return &one
 		}
 	}
 	apply(func(gid string) store.Change {
 		return &store.Create{GID: gid, Body: []byte(body(shape)), Steps: shape.Steps, Owner: owner, Due: lease}
-	})
-	apply(transition(store.Transition{To: store.StatusSubmitted, Marks: marks(updatedBranch(shape))}))
-	apply(transition(store.Transition{To: store.StatusSubmitted, Due: lease, Release: true, Note: note}))
-	apply(transition(store.Transition{To: store.StatusSucceeded, Marks: marks(lastBranch(shape))}))
+	}, nil)
+	apply(transition(store.Transition{To: store.StatusSubmitted, Marks: marks(updatedBranch(shape))}), nil)
+	apply(transition(store.Transition{To: store.StatusSubmitted, Due: lease, Release: true, Note: note}), nil)
+	apply(transition(store.Transition{To: store.StatusSucceeded, Marks: marks(lastBranch(shape))}), store.ErrConflict) // nobody owns it now
 	for i := range many {
 		require.NoError(t, s.Apply(t.Context(), []store.Change{&store.Create{GID: gids(many + i), Body: []byte("b"), Steps: 1, Owner: owner}})[0])
 	}
