@@ -65,7 +65,7 @@ func (s *Store) findDue(ctx context.Context, limit int) ([]string, error) {
 	answers := make(chan dueAnswer, len(servers))
 	for server, shards := range servers {
 		s.nodes.background.Go(func() {
-			asked, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.cfg.Timeout) // it may be late
+			asked, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Timeout) // it may be late
 			defer cancel()
 			due, err := s.dueIn(asked, shards, limit)
 			answers <- dueAnswer{server, shards, due, err}

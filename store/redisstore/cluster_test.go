@@ -272,6 +272,46 @@ func TestOpen_OfACluster(t *testing.T) {
 		other.URL = "redis://:" + nodes[0].Password() + "@127.0.0.1:1?addr=" + nodes[2].Addr()
 		require.NoError(t, open(t, other).Close())
 	})
+	t.Run("nodes of two clusters", func(t *testing.T) {
+		another := labtest.StartCluster(t, redisnodes.ClusterConfig{Masters: 1, Node: lab.Config{Settings: map[string]string{
+			"requirepass": nodes[0].Password(),
+		}}})
+		other := cfg
+		for _, urls := range [][2]*lab.Server{{nodes[0], another.Nodes()[0]}, {another.Nodes()[0], nodes[0]}} {
+			other.URL = urls[0].URL() + "?addr=" + urls[1].Addr()
+			_, err := Open(t.Context(), other)
+			require.ErrorIs(t, err, store.ErrUnsafe)
+			require.ErrorContains(t, err, another.Nodes()[0].Addr())
+		}
+	})
+	t.Run("nodes do not know their addresses", func(t *testing.T) {
+		for _, node := range s.nodes.all() {
+			require.NoError(t, node.ConfigSet(t.Context(), "cluster-preferred-endpoint-type", "unknown-endpoint").Err())
+			defer func() { node.ConfigSet(t.Context(), "cluster-preferred-endpoint-type", "ip") }()
+		}
+		o := open(t, cfg)
+		defer o.Close()
+		o.nodes.moved(o.slots[0], o.nodes.owner(o.slots[4])) // so that it is redirected
+		for i := range 20 {
+			_, err := o.Get(t.Context(), gid(i))
+			require.NoError(t, err)
+		}
+	})
+	t.Run("a node that was cut off is not asked who took over", func(t *testing.T) {
+		o := open(t, cfg)
+		defer o.Close()
+		cutOff := o.nodes.all()[0]
+		for _, node := range s.nodes.all() {
+			require.NoError(t, node.ConfigSet(t.Context(), "cluster-announce-hostname", "localhost").Err())
+		}
+		// So its answer can be told from those of the others.
+		require.NoError(t, cutOff.ConfigSet(t.Context(), "cluster-preferred-endpoint-type", "hostname").Err())
+		defer func() { cutOff.ConfigSet(t.Context(), "cluster-preferred-endpoint-type", "ip") }()
+		for range 20 {
+			require.NoError(t, o.nodes.refresh(t.Context(), cutOff))
+			require.Equal(t, cutOff, o.nodes.all()[0])
+		}
+	})
 	t.Run("another number of shards", func(t *testing.T) {
 		other := cfg
 		other.Shards = 6

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"fmt"
+	"net"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -37,8 +38,23 @@ func connectServers(cfg Config, options redis.Options, addresses []string) *node
 	return newNodes(addresses, cfg.Timeout, func(address string) *redis.Client {
 		own := options
 		own.Addr = address
+		if own.TLSConfig != nil {
+			own.TLSConfig = own.TLSConfig.Clone()
+			own.TLSConfig.ServerName = serverName(address, own.TLSConfig.ServerName)
+		}
 		return redis.NewClient(&own)
 	})
+}
+
+// serverName returns the name that the certificate of a server must have: that which is
+// dialled. If a cluster, whose URL has a name, tells only IP addresses, it is that of the
+// URL.
+func serverName(address, ofURL string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || net.ParseIP(host) != nil && net.ParseIP(ofURL) == nil {
+		return ofURL
+	}
+	return host
 }
 
 // connectSentinel returns a client that asks the sentinels for the master.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"sagabench/store"
 	"sagabench/store/redisstore/redisconn"
 )
 
@@ -33,6 +35,7 @@ type nodes struct {
 	owners atomic.Pointer[[slots]*node] // nil where a slot has no server
 	mu     sync.Mutex                   // for changes of owners
 	known  map[string]*node             // of a cluster, by address
+	ids    map[string]bool              // of the servers of a cluster
 
 	background sync.WaitGroup
 	closing    chan struct{}
@@ -96,68 +99,160 @@ func (n *nodes) discover(ctx context.Context) (info map[string]string, err error
 			return info, nil
 		}
 		n.known = make(map[string]*node)
-		return info, n.refresh(ctx)
+		if err := n.refresh(ctx, nil); err != nil {
+			return info, err
+		}
+		return info, n.checkSeeds(ctx)
 	}
 	return nil, err // of the first: the caller names its address
 }
 
-// refresh asks all known servers of a cluster who holds the slots, and believes the first
-// answer: a server that was cut off may have an old one, which its MOVED and CLUSTERDOWN
-// will tell.
-func (n *nodes) refresh(ctx context.Context) error {
+// checkSeeds refuses a URL with servers that are not of one cluster. Some of them may not
+// answer, or know no cluster yet.
+func (n *nodes) checkSeeds(ctx context.Context) error {
+	if len(n.seeds) == 1 {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, n.timeout)
 	defer cancel()
-	n.mu.Lock()
-	ask := slices.Collect(maps.Values(n.known))
-	n.mu.Unlock()
-	for _, seed := range n.seeds {
-		if !slices.ContainsFunc(ask, func(known *node) bool { return known.address == seed.address }) {
-			ask = append(ask, seed)
+	errs := make([]error, len(n.seeds))
+	var all sync.WaitGroup
+	for i, seed := range n.seeds {
+		all.Go(func() {
+			ranges, err := seed.slotRanges(ctx)
+			switch {
+			case isReply(err) && !redis.IsLoadingError(err):
+				errs[i] = err
+			case len(ranges) > 0 && !slices.ContainsFunc(ranges, n.isOwn):
+				errs[i] = fmt.Errorf("%w: %v belongs to another cluster than %v: give nodes of one", store.ErrUnsafe, seed, n.all()[0])
+			}
+		})
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// refresh asks the known servers of a cluster but one who holds the slots, and believes
+// the first answer. A server that was cut off may have an old one, which its MOVED and
+// CLUSTERDOWN will tell: it is the one that is not asked then, as it may always be the
+// first. If none answers, refresh asks those of the URL.
+func (n *nodes) refresh(ctx context.Context, but *node) error {
+	n.mu.Lock()
+	known := slices.Collect(maps.Values(n.known))
+	n.mu.Unlock()
+	known = slices.DeleteFunc(known, func(server *node) bool { return server == but })
+	if len(known) > 0 && n.ask(ctx, known) == nil {
+		return nil
+	}
+	return n.ask(ctx, n.seeds)
+}
+
+// ask asks servers of a cluster who holds the slots.
+func (n *nodes) ask(ctx context.Context, servers []*node) error {
+	ctx, cancel := context.WithTimeout(ctx, n.timeout)
+	defer cancel()
 	type answer struct {
 		from   *node
-		ranges []redis.ClusterSlot
+		ranges []slotRange
 		err    error
 	}
-	answers := make(chan answer, len(ask))
-	for _, server := range ask {
+	answers := make(chan answer, len(servers))
+	for _, server := range servers {
 		n.background.Go(func() {
-			slots := redis.NewClusterSlotsCmd(ctx, "cluster", "slots") // CLUSTER SHARDS needs 7.0
-			err := server.Process(ctx, slots)
-			answers <- answer{server, slots.Val(), err}
+			ranges, err := server.slotRanges(ctx)
+			answers <- answer{server, ranges, err}
 		})
 	}
 	var err error
-	for range ask {
+	for range servers {
 		a := <-answers
 		switch {
 		case a.err != nil:
-			err = fmt.Errorf("asking %v who holds the slots: %w", a.from, a.err)
+			err = a.err
 		case len(a.ranges) == 0:
 			err = fmt.Errorf("%v is one of a cluster, and knows nobody who holds slots: is the cluster complete?", a.from)
 		default:
-			n.set(a.from, a.ranges)
+			n.set(a.ranges)
 			return nil
 		}
 	}
 	return err
 }
 
-// set replaces the owners of the slots, and disconnects from servers that have left.
-func (n *nodes) set(from *node, ranges []redis.ClusterSlot) {
+// slotRange is slots and who has their keys.
+type slotRange struct {
+	first, last int
+	members     []member // the server that holds the slots, then its replicas
+}
+
+type member struct{ address, id string }
+
+// slotRanges asks a server of a cluster who holds the slots. It reads the answer itself: a
+// server that does not know its own address has nil for its host, which the client's
+// parser refuses.
+func (n *node) slotRanges(ctx context.Context) ([]slotRange, error) {
+	reply, err := n.Do(ctx, "cluster", "slots").Slice() // CLUSTER SHARDS needs 7.0
+	if err != nil {
+		return nil, fmt.Errorf("asking %v who holds the slots: %w", n, err)
+	}
+	ranges := make([]slotRange, len(reply))
+	for i := range reply {
+		entry, _ := reply[i].([]any)
+		var ok bool
+		if ranges[i], ok = parseRange(entry, n.address); !ok {
+			return nil, fmt.Errorf("asking %v who holds the slots: the answer has %.100q", n, fmt.Sprint(reply[i]))
+		}
+	}
+	return ranges, nil
+}
+
+// parseRange parses an entry of the answer of the server at an address: the first and the
+// last slot, and for each server its host, its port, its ID, and more.
+func parseRange(entry []any, asked string) (r slotRange, ok bool) {
+	if len(entry) < 3 {
+		return r, false
+	}
+	first, ok1 := entry[0].(int64)
+	last, ok2 := entry[1].(int64)
+	r.first, r.last = int(first), int(last)
+	for _, m := range entry[2:] {
+		words, _ := m.([]any)
+		if len(words) < 3 {
+			return r, false
+		}
+		host, _ := words[0].(string)
+		id, _ := words[2].(string)
+		r.members = append(r.members, member{redisconn.Reachable(net.JoinHostPort(host, fmt.Sprint(words[1])), asked), id})
+	}
+	return r, ok1 && ok2 && 0 <= first && first <= last && last < slots
+}
+
+// isOwn reports whether one of the members belongs to the cluster.
+func (n *nodes) isOwn(r slotRange) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	owners, members := new([slots]*node), make(map[string]*node)
+	return slices.ContainsFunc(r.members, func(m member) bool { return n.ids[m.id] })
+}
+
+// set replaces the owners of the slots, and disconnects from servers that have left.
+func (n *nodes) set(ranges []slotRange) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	owners, members, ids := new([slots]*node), make(map[string]*node), make(map[string]bool)
 	for _, r := range ranges {
-		for i, member := range r.Nodes {
-			address := redisconn.Reachable(member.Addr, from.address)
-			if members[address] == nil {
-				members[address] = n.node(address)
+		for _, m := range r.members {
+			ids[m.id] = true
+			if members[m.address] == nil {
+				members[m.address] = n.node(m.address)
 			}
-			for slot := r.Start; i == 0 && slot <= r.End && slot < slots; slot++ {
-				owners[slot] = members[address]
-			}
+		}
+		for slot := r.first; slot <= r.last; slot++ {
+			owners[slot] = members[r.members[0].address]
 		}
 	}
 	for address, left := range n.known {
@@ -165,7 +260,7 @@ func (n *nodes) set(from *node, ranges []redis.ClusterSlot) {
 			n.background.Go(func() { n.disconnect(left) })
 		}
 	}
-	n.known = members
+	n.known, n.ids = members, ids
 	n.owners.Store(owners)
 }
 
@@ -206,13 +301,13 @@ func (n *nodes) moved(slot int, to *node) {
 }
 
 // refreshSoon refreshes in the background, unless that is under way.
-func (n *nodes) refreshSoon() {
+func (n *nodes) refreshSoon(but *node) {
 	if !n.refreshing.CompareAndSwap(false, true) {
 		return
 	}
 	n.background.Go(func() {
 		defer n.refreshing.Store(false)
-		_ = n.refresh(context.Background()) // the next failed call asks for another
+		_ = n.refresh(context.Background(), but) // the next failed call asks for another
 		select {
 		case <-time.After(refreshPause):
 		case <-n.closing:

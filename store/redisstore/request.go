@@ -70,7 +70,7 @@ func (s *Store) redirect(r *request) (again, later bool) {
 	if address, ok := redis.IsMovedError(r.err); ok {
 		r.node, r.asking = s.nodes.at(address, r.node), false
 		s.nodes.moved(r.slot, r.node)
-		s.nodes.refreshSoon() // other slots have probably moved too
+		s.nodes.refreshSoon(nil) // other slots have probably moved too
 		return true, false
 	}
 	if address, ok := redis.IsAskError(r.err); ok {
@@ -82,7 +82,7 @@ func (s *Store) redirect(r *request) (again, later bool) {
 		return r.node != nil, true
 	}
 	if !isReply(r.err) || redis.IsClusterDownError(r.err) {
-		s.nodes.refreshSoon()
+		s.nodes.refreshSoon(r.node)
 	}
 	return false, false
 }
