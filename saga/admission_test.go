@@ -135,3 +135,49 @@ func TestSubmit_ALargeSagaCountsForSeveral(t *testing.T) {
 	}
 	until(t, "there is room again", func() bool { return c.Submit(t.Context(), large()) == nil })
 }
+
+// halves is a store on two servers: sagas whose gid ends in "-0" are on the first.
+type halves struct{ *memstore.Store }
+
+func (halves) Partitions() int { return 2 }
+
+func (halves) PartitionOf(gid string) int {
+	if strings.HasSuffix(gid, "-0") {
+		return 0
+	}
+	return 1
+}
+
+// However many sagas of one server of the store are under way, there is room for those of
+// the other.
+func TestSubmit_OnePartitionLeavesRoomToTheOthers(t *testing.T) {
+	t.Parallel()
+	const most = 400
+	at := blocking()
+	cfg := patient()
+	cfg.MaxInFlight = most
+	c := start(t, halves{memstore.New(time.Hour)}, at, cfg)
+	submit := func(of string) (accepted int) {
+		for range 2 * most {
+			sg := newSaga(1)
+			sg.GID += of
+			if err := c.Submit(t.Context(), sg); err == nil {
+				accepted++
+			} else {
+				require.ErrorIs(t, err, saga.ErrBusy)
+			}
+		}
+		return accepted
+	}
+	require.Equal(t, most*3/4, submit("-1"))
+	require.Equal(t, most*3/16, submit("-0"), "three quarters of what is left")
+	require.Zero(t, submit("-1"))
+	close(at.goOn)
+	until(t, "they have ended", func() bool { return c.Counters().InFlight == 0 })
+	sg := newSaga(1)
+	sg.Concurrent, sg.GID = true, sg.GID+"-1"
+	for range 2 * most {
+		sg.Steps = append(sg.Steps, sg.Steps[0])
+	}
+	mustRun(t, c, sg) // as heavy as all: it is alone
+}

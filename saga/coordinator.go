@@ -35,8 +35,7 @@ type Coordinator struct {
 	sagas  registry
 	aborts aborts
 
-	admitted   atomic.Int64 // weight of the submitted sagas under way
-	releaseOne func()       // takes 1 off admitted; made once, not for each saga
+	admission *admission
 
 	ctx        context.Context // ends when running sagas must be abandoned
 	cancel     context.CancelFunc
@@ -66,13 +65,14 @@ func New(s store.Store, caller Caller, cfg Config) (*Coordinator, error) {
 		owner:  rand.Text()[:store.MaxOwnerBytes],
 		sagas:  registry{sagas: make(map[string]*entry)},
 		aborts: aborts{sagas: make(map[string]knownAbort)},
+
+		admission: newAdmission(cfg.MaxInFlight, s),
 		stop:   make(chan struct{}),
 		wake:   make(chan struct{}, 1),
 	}
 	if c.log == nil {
 		c.log = slog.Default()
 	}
-	c.releaseOne = func() { c.admitted.Add(-1) }
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.background.Go(c.recoverDue)
 	return c, nil

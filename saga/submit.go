@@ -47,20 +47,17 @@ func (c *Coordinator) Run(ctx context.Context, s *Saga) (Result, error) {
 // submit admits the saga, creates it and returns the run to drive, or nil if the saga
 // exists already.
 func (c *Coordinator) submit(ctx context.Context, s *Saga) (*run, error) {
-	weight := c.weight(s)
-	if c.admitted.Add(weight) > int64(c.cfg.MaxInFlight) {
-		c.admitted.Add(-weight)
+	release := c.admission.admit(s.GID, c.weight(s))
+	if release == nil {
 		atomic.AddInt64(&c.stats.Refused, 1)
-		return nil, fmt.Errorf("saga %s: %w: %d, as many as coordinator.max_in_flight allows", s.GID, ErrBusy, c.cfg.MaxInFlight)
+		return nil, fmt.Errorf("saga %s: %w: as many as coordinator.max_in_flight (%d) allows", s.GID, ErrBusy, c.cfg.MaxInFlight)
 	}
 	r, err := c.create(ctx, s)
 	if r == nil {
-		c.admitted.Add(-weight)
+		release()
 		return nil, err
 	}
-	if r.onFinish = c.releaseOne; weight > 1 {
-		r.onFinish = func() { c.admitted.Add(-weight) }
-	}
+	r.onFinish = release
 	return r, err
 }
 
