@@ -67,8 +67,8 @@ func New(s store.Store, caller Caller, cfg Config) (*Coordinator, error) {
 		aborts: aborts{sagas: make(map[string]knownAbort)},
 
 		admission: newAdmission(cfg.MaxInFlight, s),
-		stop:   make(chan struct{}),
-		wake:   make(chan struct{}, 1),
+		stop:      make(chan struct{}),
+		wake:      make(chan struct{}, 1),
 	}
 	if c.log == nil {
 		c.log = slog.Default()
