@@ -151,6 +151,8 @@ func (k *kind) harness() storetest.Harness {
 			cfg.Retention = opts.Retention
 			return openOnly(t, cfg)
 		},
+		// 64 goroutines wait for a row, each for a second at most.
+		Busy: func(s store.Store, err error) bool { return s.(*Store).dialect.isLocked(err) },
 		Reopen: func(t testing.TB, s store.Store) store.Store {
 			require.NoError(t, s.Close())
 			return openOnly(t, s.(*Store).cfg)

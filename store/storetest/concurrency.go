@@ -231,6 +231,11 @@ var concurrencyTests = []test{
 func (f *fixture) race(change func(w int) store.Change) []error {
 	s, ctx := f.store, f.ctx()
 	errs := make([]error, racers)
-	together(racers, func(w int) { errs[w] = s.Apply(ctx, []store.Change{change(w)})[0] })
+	deadline := time.Now().Add(patience)
+	together(racers, func(w int) {
+		for again := true; again; again = f.h.Busy != nil && f.h.Busy(s, errs[w]) && time.Now().Before(deadline) {
+			errs[w] = s.Apply(ctx, []store.Change{change(w)})[0]
+		}
+	})
 	return errs
 }

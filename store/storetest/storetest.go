@@ -31,6 +31,10 @@ type Harness struct {
 
 	// Reopen closes s, if it is open, and opens the same store with the same options.
 	Reopen func(t testing.TB, s store.Store) store.Store
+
+	// Busy reports whether an error of s says that a change was not made because the server was
+	// too slow. Tests whose goroutines wait for each other make it again. Nil: no error says so.
+	Busy func(s store.Store, err error) bool
 }
 
 // Options differ between tests.
