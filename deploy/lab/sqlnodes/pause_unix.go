@@ -5,8 +5,11 @@ package sqlnodes
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -29,6 +32,9 @@ func (r *Replicated) Pause(ctx context.Context) error {
 	if err == nil {
 		err = syscall.Kill(pid, syscall.SIGSTOP)
 	}
+	if err == nil {
+		err = poll(ctx, func() (string, error) { return running(pid), nil })
+	}
 	if err != nil {
 		return fmt.Errorf("pause the replica: %w", err)
 	}
@@ -39,4 +45,18 @@ func (r *Replicated) Pause(ctx context.Context) error {
 		_ = watchdog.Wait()
 	}
 	return nil
+}
+
+// running names a thread of the process that has not stopped, on Linux, or is empty. Until one of
+// them has taken the signal the others go on, and on a busy machine they may for a while.
+func running(pid int) string {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, name := range threads {
+		text, err := os.ReadFile(name)
+		_, state, _ := strings.Cut(string(text), ") ") // after the name
+		if err == nil && !strings.HasPrefix(state, "T") {
+			return name + " has not stopped"
+		}
+	}
+	return ""
 }
