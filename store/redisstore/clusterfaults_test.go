@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"sagabench/deploy/lab"
 	"sagabench/deploy/lab/labtest"
 	"sagabench/deploy/lab/redisnodes"
 	"sagabench/store"
@@ -94,4 +96,32 @@ func TestStore_AMasterIsInTrouble(t *testing.T) {
 			}})[0], "TRYAGAIN")
 		})
 	}
+}
+
+// A coordinator starts while a master that was restarted reads its data.
+func TestOpen_AMasterIsLoading_ServesTheOthers(t *testing.T) {
+	t.Parallel()
+	cluster := labtest.StartCluster(t, redisnodes.ClusterConfig{Masters: 3, Node: lab.Config{Settings: map[string]string{
+		"key-load-delay": "10000", "loading-process-events-interval-bytes": "1024", // it takes 1 s, and answers meanwhile
+	}}})
+	s := open(t, testConfig(cluster.Nodes()[0]))
+	defer s.Close()
+	requireApplied(t, s, creates(300))
+	at := slices.IndexFunc(cluster.Nodes(), func(n *lab.Server) bool { return n.Addr() != s.nodes.owner(slotOf(s.layoutKey())).address })
+	loading := cluster.Nodes()[at]
+	client := redis.NewClient(&redis.Options{Addr: loading.Addr(), Password: loading.Password(), MaxRetries: -1, Protocol: 2})
+	defer client.Close()
+	require.NoError(t, client.Save(t.Context()).Err())
+	require.NoError(t, loading.Kill())
+	restarted := make(chan error)
+	go func() { restarted <- loading.Restart(t.Context()) }()
+	require.Eventually(t, func() bool { return redis.IsLoadingError(client.DBSize(t.Context()).Err()) }, 20*time.Second, time.Millisecond)
+	cfg := s.cfg
+	cfg.URL = cluster.Nodes()[(at+1)%3].URL()
+	o, err := Open(t.Context(), cfg)
+	require.NoError(t, err)
+	defer o.Close()
+	require.NoError(t, <-restarted)
+	require.NoError(t, cluster.WaitReady(t.Context()))
+	requireApplied(t, o, creates(330)[300:])
 }

@@ -58,7 +58,7 @@ func (s *Store) loadAllScripts(ctx context.Context, all []*node) (answered []*no
 		case s.nodes.only == nil:
 			one = fmt.Errorf("%v: %w", server, one)
 		}
-		if isReply(one) || errors.Is(one, store.ErrUnsafe) {
+		if isReply(one) && !redis.IsLoadingError(one) || errors.Is(one, store.ErrUnsafe) {
 			return nil, one
 		}
 		err = one
