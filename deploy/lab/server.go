@@ -103,7 +103,7 @@ type Server struct {
 }
 
 const (
-	startTimeout = 30 * time.Second // replaying a big log takes seconds
+	startTimeout = time.Minute // replaying a big log, or copying the data of another node, takes seconds
 	stopTimeout  = 10 * time.Second
 	portTries    = 20
 )

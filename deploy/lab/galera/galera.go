@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	startTimeout = time.Minute     // of all nodes together
+	startTimeout = 2 * time.Minute // of all nodes together, one after the other
 	askTimeout   = 2 * time.Second // of one question: a paused node does not answer
 	maxNodes     = 16
 )
