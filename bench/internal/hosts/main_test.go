@@ -60,14 +60,16 @@ func keepUp() error {
 	if err := os.Chdir(root); err != nil { // where shells begin
 		return err
 	}
-	lab, err := startLab(link)
+	cfg := netlab.DefaultConfig()
+	cfg.Link = link
+	lab, err := netlab.Start(cfg)
 	if err != nil {
 		return err
 	}
 	defer lab.Close()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	redis, err := startRedis(ctx, lab)
+	redis, err := startRedis(ctx, lab.Host("store"))
 	if err != nil {
 		return err
 	}
@@ -89,37 +91,41 @@ func keepUp() error {
 	}
 }
 
-func startLab(link netlab.Link) (*netlab.Lab, error) {
-	cfg := netlab.DefaultConfig()
-	cfg.Link = link
-	return netlab.Start(cfg)
-}
-
 // redisURL is that of the Redis on the host store.
 const redisURL = "redis://store:6379"
 
-// startRedis starts a Redis on the host store. It has no password: nothing but the hosts
-// of the lab can reach it.
-func startRedis(ctx context.Context, lab *netlab.Lab) (*program, error) {
+// startRedis starts a Redis on a host. It has no password: nothing but the hosts of the lab
+// can reach it.
+func startRedis(ctx context.Context, on *netlab.Host, args ...string) (*program, error) {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, fmt.Errorf("%w: make deps installs it", err)
 	}
-	return start(ctx, lab.Host("store"), exec.Command(path, "--bind", "0.0.0.0", "--protected-mode", "no", "--save", ""), "Ready to accept connections")
+	args = append([]string{"--bind", "0.0.0.0", "--protected-mode", "no", "--save", ""}, args...)
+	return start(ctx, on, exec.Command(path, args...), "Ready to accept connections")
 }
 
-// newLab starts a lab with a Redis for a test. Without root there is none: make test says
-// that these tests are skipped.
+// newLab starts a lab with a Redis on the host store for a test.
 func newLab(t *testing.T, link netlab.Link) *netlab.Lab {
 	t.Helper()
-	lab, err := startLab(link)
+	cfg := netlab.DefaultConfig()
+	cfg.Link = link
+	lab := newHosts(t, cfg)
+	_, err := startRedis(soon(t), lab.Host("store"))
+	require.NoError(t, err)
+	return lab
+}
+
+// newHosts starts a lab for a test. Without root there is none: make test says that these
+// tests are skipped.
+func newHosts(t *testing.T, cfg netlab.Config) *netlab.Lab {
+	t.Helper()
+	lab, err := netlab.Start(cfg)
 	if errors.Is(err, netlab.ErrNotRoot) || errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, lab.Close()) })
-	_, err = startRedis(soon(t), lab)
-	require.NoError(t, err)
 	return lab
 }
 
