@@ -39,26 +39,23 @@ func newAdmission(most int, s store.Store) *admission {
 // admit returns a function that makes room again, or nil if there is no room.
 func (a *admission) admit(gid string, weight int64) (release func()) {
 	all := a.all.Add(weight)
-	if a.partitions == nil {
-		release = a.releaseOne
+	release, room := a.releaseOne, all <= a.most
+	if a.partitions == nil && weight > 1 {
+		release = func() { a.all.Add(-weight) }
+	}
+	if a.partitions != nil {
+		of := &a.partitions[a.partitionOf(gid)]
+		release = of.releaseOne
 		if weight > 1 {
-			release = func() { a.all.Add(-weight) }
+			release = func() { of.weight.Add(-weight); a.all.Add(-weight) }
 		}
-		if all <= a.most {
-			return release
-		}
+		// The largest saga is admitted when nothing else of its partition is under way.
+		mine := of.weight.Add(weight)
+		room = room && (mine == weight || mine <= perFree*(a.most-all))
+	}
+	if !room {
 		release()
 		return nil
 	}
-	of := &a.partitions[a.partitionOf(gid)]
-	release = of.releaseOne
-	if weight > 1 {
-		release = func() { of.weight.Add(-weight); a.all.Add(-weight) }
-	}
-	// The largest saga is admitted when nothing else of its partition is under way.
-	if mine := of.weight.Add(weight); all <= a.most && (mine == weight || mine <= perFree*(a.most-all)) {
-		return release
-	}
-	release()
-	return nil
+	return release
 }

@@ -32,9 +32,8 @@ type Coordinator struct {
 	log    *slog.Logger
 	owner  string
 
-	sagas  registry
-	aborts aborts
-
+	sagas     registry
+	aborts    aborts
 	admission *admission
 
 	ctx        context.Context // ends when running sagas must be abandoned
@@ -57,15 +56,14 @@ func New(s store.Store, caller Caller, cfg Config) (*Coordinator, error) {
 		return nil, err
 	}
 	c := &Coordinator{
-		store:  s,
-		commit: commit,
-		caller: caller,
-		cfg:    cfg,
-		log:    cfg.Logger,
-		owner:  rand.Text()[:store.MaxOwnerBytes],
-		sagas:  registry{sagas: make(map[string]*entry)},
-		aborts: aborts{sagas: make(map[string]knownAbort)},
-
+		store:     s,
+		commit:    commit,
+		caller:    caller,
+		cfg:       cfg,
+		log:       cfg.Logger,
+		owner:     rand.Text()[:store.MaxOwnerBytes],
+		sagas:     registry{sagas: make(map[string]*entry)},
+		aborts:    aborts{sagas: make(map[string]knownAbort)},
 		admission: newAdmission(cfg.MaxInFlight, s),
 		stop:      make(chan struct{}),
 		wake:      make(chan struct{}, 1),
