@@ -317,7 +317,7 @@ func TestOpen_OfACluster(t *testing.T) {
 		other.Shards = 6
 		_, err := Open(t.Context(), other)
 		require.ErrorIs(t, err, store.ErrUnsafe)
-		require.ErrorContains(t, err, "shards=5")
+		require.ErrorContains(t, err, "has 5, not 6")
 	})
 	t.Run("settings are the lowest", func(t *testing.T) {
 		server := s.nodes.all()[0]

@@ -34,6 +34,7 @@ func TestOpen_RefusesWhatItCannotUse(t *testing.T) {
 		"retention":         {func(c *Config) { c.Retention = -1 }, store.ErrInvalid, "retention"},
 		"timeout":           {func(c *Config) { c.Timeout = 0 }, store.ErrInvalid, "timeout"},
 		"conns":             {func(c *Config) { c.Conns = 0 }, store.ErrInvalid, "conns"},
+		"replicas":          {func(c *Config) { c.Replicas, c.Timeout = 2, time.Second }, errReplicas, "replicas: 2: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := base
@@ -71,7 +72,7 @@ func TestOpen_RefusesAnotherNumberOfShards(t *testing.T) {
 	cfg.Shards = 4
 	_, err := Open(t.Context(), cfg)
 	require.ErrorIs(t, err, store.ErrUnsafe)
-	require.ErrorContains(t, err, "shards=3")
+	require.ErrorContains(t, err, "has 3, not 4")
 
 	cfg.Shards = 0
 	s := open(t, cfg)

@@ -147,10 +147,15 @@ func formatLayout(shards int) string {
 // initLayout records the number of shards of the prefix, or reads the recorded one.
 func (s *Store) initLayout(ctx context.Context, shards int) error {
 	wanted := formatLayout(cmp.Or(s.cfg.Shards, shards))
-	recorded, err := s.readLayout(ctx, wanted, !s.cfg.MustExist)
+	recorded, err := s.readLayout(ctx, wanted, false) // before any write: a server without the replicas keeps nothing
+	if errors.Is(err, redis.Nil) && !s.cfg.MustExist {
+		recorded, err = s.readLayout(ctx, wanted, true)
+	}
 	switch {
 	case errors.Is(err, redis.Nil):
 		return fmt.Errorf("%w: prefix %q was never used", store.ErrAbsent, s.cfg.Prefix)
+	case errors.Is(err, errReplicas):
+		return fmt.Errorf("replicas: %d: %w", s.cfg.Replicas, err)
 	case err != nil:
 		return fmt.Errorf("reading %s: %w", s.layoutKey(), err)
 	}
@@ -159,8 +164,7 @@ func (s *Store) initLayout(ctx context.Context, shards int) error {
 		return fmt.Errorf("%w: prefix %q holds sagas laid out as %q, not %q: use another prefix", store.ErrUnsafe, s.cfg.Prefix, recorded, wanted)
 	}
 	if s.cfg.Shards != 0 && s.cfg.Shards != shards {
-		return fmt.Errorf("%w: prefix %q holds sagas laid out as %q, not %q: leave shards at 0 or use another prefix",
-			store.ErrUnsafe, s.cfg.Prefix, recorded, wanted)
+		return fmt.Errorf("%w: shards: prefix %q has %d, not %d: leave it at 0, or use another prefix", store.ErrUnsafe, s.cfg.Prefix, shards, s.cfg.Shards)
 	}
 	s.cfg.Shards = shards
 	return nil

@@ -91,14 +91,14 @@ func (s Start) None() error {
 	case s.clustered():
 		return errNodesWithoutStart
 	case s.Durability != "":
-		return errors.New("--durability: it is for pebble, or for a server that --start starts; another one has its own settings")
+		return errors.New("--durability: it is for pebble, or for a server that --start starts; of yours the class is that of its settings")
 	}
 	return nil
 }
 
 var (
-	errSetWithoutStart   = errors.New("--set: it is for a server that --start starts; another one has its own settings")
-	errNodesWithoutStart = errors.New("--nodes and --replicas are for servers that --start starts: the URL of any node of another Redis Cluster names all of it")
+	errSetWithoutStart   = errors.New("--set: it is for a server that --start starts; yours keeps its settings")
+	errNodesWithoutStart = errors.New("--nodes and --replicas are for servers that --start starts; for a Redis Cluster of yours, give the URL of any node")
 )
 
 func (s Start) clustered() bool { return s.Nodes != 1 || s.Replicas != 0 }
@@ -110,7 +110,7 @@ func (s Start) checkNodes(driver string) error {
 	case s.Replicas < 0 || s.Replicas > MaxReplicas:
 		return fmt.Errorf("--replicas: %d, must be 0 to %d", s.Replicas, MaxReplicas)
 	case s.Nodes > 1 && driver != open.Redis:
-		return fmt.Errorf("--nodes is for a Redis Cluster: --start starts one %s, with --replicas 1 and its replica", driver)
+		return fmt.Errorf("--nodes is for a Redis Cluster: --start starts one %s, and with --replicas 1 also a replica", driver)
 	case s.Nodes == 1 && s.Replicas > 1:
 		return fmt.Errorf("--replicas: %d, must be 0 or 1 without a Redis Cluster", s.Replicas)
 	case s.Replicas > 0 && s.Nodes > 1 && s.Nodes < failoverNodes:

@@ -45,7 +45,7 @@ func tableHeadline(t result.MatrixTable) (text string, same bool) {
 	case len(t.Groups) > 1:
 		return "not ranked, see the warnings", false
 	}
-	var won, equal, varied, not []string
+	var won, equal, varied, not, why []string
 	for _, v := range ranked.Verdicts {
 		metric, _ := t.Metric(v.Metric)
 		switch {
@@ -57,7 +57,7 @@ func tableHeadline(t result.MatrixTable) (text string, same bool) {
 		case v.Text == tooVaried:
 			varied = append(varied, metric.Label)
 		default:
-			not = append(not, metric.Label)
+			not, why = append(not, metric.Label), append(why, v.Text)
 		}
 	}
 	same = len(won) == 0 && len(varied) == 0 && len(not) == 0 && len(equal) > 0
@@ -71,6 +71,8 @@ func tableHeadline(t result.MatrixTable) (text string, same bool) {
 		won = append(won, "cannot tell in "+strings.Join(varied, ", ")+" (the runs vary too much)")
 	}
 	switch {
+	case len(not) > 0 && len(won) == 0 && ranked.NotRanked == "" && len(slices.Compact(why)) == 1:
+		won = []string{"not ranked (" + why[0] + ")"}
 	case len(not) > 0 && len(won) == 0:
 		won = []string{"not ranked, see the warnings"}
 	case len(not) > 0:

@@ -70,6 +70,9 @@ func TestJudge_NamesAWinnerWhereIntervalsPart(t *testing.T) {
 		require.True(t, v.Valid)
 		got := verdictOf(t, judged, "cpu_us")
 		require.Equal(t, tt.text, got.Text)
+		if tt.repeats == 2 {
+			require.Equal(t, "not ranked (too few runs)", matrix.Headline(judged.Tables))
+		}
 		require.Equal(t, tt.best, got.Best)
 		require.Len(t, got.Pairs, 3)
 		require.InDelta(t, 1-0.02/18, got.Pairs[0].Confidence, 1e-9, "six metrics of three pairs share 2%")
