@@ -132,7 +132,7 @@ func TestPlan_RefusesWrongInput(t *testing.T) {
 		"out not empty":    {with("--out", full), "--out: " + full + " is not empty"},
 		"twice":            {with(one), "result 20260101-120000-redis is there twice"},
 		"closed loop":      {[]string{"plan", "--rate", "1/s", closed}, "nothing was measured in an open loop"},
-		"unlike":           {with(other), "have different stores, durability, sagas or machines"},
+		"unlike":           {with(other), "have different durability classes"},
 		"not held":         {with("--p99", "1ms"), "no rate was held at p99 ≤ 1 ms: not even 1,000/s"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -50,9 +50,8 @@ func gather(results []result.Result) (evidence, error) {
 		}); twice {
 			return evidence{}, fmt.Errorf("%w: result %s is there twice", ErrNoPlan, run.ID)
 		}
-		if run.Store.Driver != e.store.Driver || run.Store.Durability != e.store.Durability || run.Store.Masters() != e.store.Masters() ||
-			run.Scenario != e.scenario || run.SharedHost != e.shared || e.shared && environment.Cores != e.cores {
-			return evidence{}, fmt.Errorf("%w: results %s and %s have different stores, durability, sagas or machines", ErrNoPlan, e.ids[0], run.ID)
+		if what := e.differs(run, environment); what != "" {
+			return evidence{}, fmt.Errorf("%w: results %s and %s have different %s", ErrNoPlan, e.ids[0], run.ID, what)
 		}
 		if kept := run.Store.RetentionS; kept != nil {
 			e.retention = append(e.retention, int64(*kept))
@@ -156,4 +155,21 @@ func byRate(steps []result.Step) (groups [][]result.Step) {
 		groups[len(groups)-1] = append(groups[len(groups)-1], m)
 	}
 	return groups
+}
+
+// differs names what a further run has otherwise than the first one; "" if nothing.
+func (e evidence) differs(run result.Run, environment result.Environment) string {
+	switch {
+	case run.Store.Driver != e.store.Driver:
+		return "stores"
+	case run.Store.Masters() != e.store.Masters():
+		return "numbers of masters"
+	case run.Store.Durability != e.store.Durability:
+		return "durability classes"
+	case run.Scenario != e.scenario:
+		return "sagas"
+	case run.SharedHost != e.shared, e.shared && environment.Cores != e.cores:
+		return "machines"
+	}
+	return ""
 }

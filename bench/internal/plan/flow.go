@@ -90,8 +90,12 @@ func (s sizing) memoryOfRedis(sagas []Line, masters *int) []Line {
 	if s.e.store.Masters() > 0 {
 		sum.Basis += ", of all masters; a replica needs as much as its master"
 	}
-	if has := float64(s.e.memory); s.e.shared && has > 0 && total > has {
-		sum.Caveat = fmt.Sprintf("more than the %s GB of the measured machine: a shorter retention needs less", format.Number(has/1e9))
+	has, of, machines := float64(s.e.memory), "", 1.0
+	if masters != nil && *masters > 1 {
+		of, machines = fmt.Sprintf("for each of %d masters ", *masters), float64(*masters)
+	}
+	if s.e.shared && has > 0 && total/machines > has {
+		sum.Caveat = fmt.Sprintf("%smore than the %s GB of the measured machine: a shorter retention needs less", of, format.Number(has/1e9))
 	}
 	return []Line{resident, fork, backlog, sum}
 }

@@ -206,6 +206,20 @@ func TestMake_SizesAClusterFromACluster(t *testing.T) {
 	require.Empty(t, p.Impossible)
 	require.NoError(t, shown(p, validity, "").Check())
 
+	needs := *line(t, p.Lines, "memory of the store").Value
+	for machine, says := range map[float64]string{ // each master has one of its own
+		needs / 10: "",
+		needs / 20: "for each of 15 masters more than the ",
+	} {
+		c := onCluster()
+		c.Environment.Memory = int64(machine)
+		p, _, err = plan.Make(plan.Demand{RatePerS: 40_000, Peak: 1, SLO: level}, of(c))
+		require.NoError(t, err)
+		caveat := line(t, p.Lines, "memory of the store").Caveat
+		require.Contains(t, caveat, says)
+		require.Equal(t, says == "", caveat == "", caveat)
+	}
+
 	one := searched()
 	one.Run.ID = "one"
 	_, _, err = plan.Make(modest, append(of(onCluster()), of(one)...))
@@ -487,7 +501,7 @@ func TestMake_RefusesWhatCarriesNoPlan(t *testing.T) {
 		}), "no plan: the search cannot tell: the machine is too uneven"},
 		"unlike": {good, append(of(searched()), changed(func(c *result.CapacitySummary) {
 			c.Run.ID, c.Run.Store.Durability = "other", "D2"
-		})...), "results 20261121-083542-redis and other have different stores"},
+		})...), "results 20261121-083542-redis and other have different durability classes"},
 	} {
 		_, _, err := plan.Make(test.demand, test.results)
 		require.ErrorIs(t, err, plan.ErrNoPlan, name)
