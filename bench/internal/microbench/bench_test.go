@@ -72,6 +72,7 @@ func TestBench_OnANodeOfACluster_PricesEverything(t *testing.T) {
 	require.NoError(t, b.round(t.Context(), silent))
 	requireComplete(t, b)
 	require.Equal(t, "yes", b.result().Server.Settings["cluster-enabled"])
+	require.Contains(t, b.result().Label(), "a master of a cluster")
 
 	_, err := open(t.Context(), quick(), nodes[4].URL())
 	require.ErrorContains(t, err, "it is a node of a Redis Cluster that holds no slots: name a master")

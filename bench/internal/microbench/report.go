@@ -48,6 +48,9 @@ func (r Result) Label() string {
 	if threads := r.Server.Settings["io-threads"]; threads != "" && threads != "1" {
 		label += ", io-threads " + threads
 	}
+	if r.Server.Settings["cluster-enabled"] == "yes" {
+		label += ", a master of a cluster"
+	}
 	return label
 }
 
@@ -60,7 +63,7 @@ func headline(r Result) string {
 	if c == nil {
 		return "The scripts on " + r.Label()
 	}
-	line := fmt.Sprintf("One core of %s can carry %s sagas/s: %s µs for one of %d steps, 16 per call", r.Label(), c.PerS, format.Number(c.CPUUS.Median), c.Steps)
+	line := fmt.Sprintf("One core of %s can carry %s sagas/s: %s µs for a saga of %d steps, 16 per call", r.Label(), c.PerS, format.Number(c.CPUUS.Median), c.Steps)
 	if old := r.baseline(1); old != nil {
 		line += fmt.Sprintf("; the baseline, one call per round trip, takes %s", old.CPUUS)
 	}

@@ -112,7 +112,7 @@ func sameSystem(a, b result.Result) bool {
 }
 
 // scalingText says what the last added machines gained, against the first ones.
-func (m machines) scalingText(best []throughput) (lines []string) {
+func (m machines) scalingText(best []throughput) []string {
 	from, to := best[len(best)-2], best[len(best)-1]
 	share := gainOfEach(from, to) / (best[0].rate / float64(best[0].machines))
 	text := fmt.Sprintf("From %d to %d %s each added %s sagas/s, %s of the rate of each with %d.",
@@ -123,11 +123,10 @@ func (m machines) scalingText(best []throughput) (lines []string) {
 	if c := to.result.Capacity; c != nil && c.Capacity.Limit.Resource != "" {
 		text += fmt.Sprintf(" With %d the limit is %s.", to.machines, c.Capacity.Limit.Resource)
 	}
-	lines = append(lines, text+" Expect no more from the next one.")
-	if to.result.Envelope().Run.SharedHost {
-		lines = append(lines, "The "+m.name+" shared a machine, so another one added no cores.")
+	if to.result.Envelope().Run.SharedHost { // what another one adds there says nothing about machines of their own
+		return []string{text, "The " + m.name + " shared a machine, so another one added no cores. On machines of their own they may add more."}
 	}
-	return lines
+	return []string{text + " Expect no more from the next one."}
 }
 
 // gainOfEach returns the sagas/s that each added machine gained.

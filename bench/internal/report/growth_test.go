@@ -51,7 +51,8 @@ func TestSideBySide_ShowsWhatEachAppHostAdds(t *testing.T) {
 	got = sideBySideText(t, two, five)
 	require.Regexp(t, `\n  5 +19,000 .* 333\n`, got)
 	require.Contains(t, unwrapped(got), "each added 333 sagas/s, 3.70% of the rate of each with 2.")
-	require.Contains(t, unwrapped(got), "The app hosts shared a machine")
+	require.Contains(t, unwrapped(got), "The app hosts shared a machine, so another one added no cores. On machines of their own they may add more.")
+	require.NotContains(t, got, "Expect no more")
 	require.Contains(t, unwrapped(sideBySideText(t, one, searchWithHosts(t, 2, 9000))), "From 1 to 2 app hosts: no more sagas/s. With 2 the limit is store CPU.")
 }
 
