@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
@@ -347,8 +348,53 @@ func TestOpen_OfACluster(t *testing.T) {
 		require.NoError(t, client.ClusterDelSlotsRange(t.Context(), 0, 10).Err())
 		_, err := Open(t.Context(), cfg)
 		require.ErrorContains(t, err, "CLUSTERDOWN")
+		require.ErrorContains(t, err, "--cluster check")
 		require.NotContains(t, err.Error(), "\n")
 	})
+}
+
+// Several coordinators that take over the sagas of a lost one get all of them, each once.
+func TestClaimDue_SeveralStores_ShareTheDueSagas(t *testing.T) {
+	t.Parallel()
+	const stores, due, page = 4, 1200, 100
+	cfg := testConfig(startCluster(t))
+	first := open(t, cfg)
+	defer first.Close()
+	changes := creates(due)
+	for _, c := range changes {
+		c.(*store.Create).Due = 0
+	}
+	requireApplied(t, first, changes)
+	var mu sync.Mutex
+	claims := make(map[string]int)
+	var all sync.WaitGroup
+	for i := range stores {
+		s := open(t, cfg)
+		defer s.Close()
+		all.Go(func() {
+			enough := func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return len(claims) == due
+			}
+			for !enough() && t.Context().Err() == nil {
+				records, err := s.ClaimDue(t.Context(), fmt.Sprintf("host%d", i), time.Minute, page)
+				if !assert.NoError(t, err) {
+					return
+				}
+				mu.Lock()
+				for _, r := range records {
+					claims[r.GID]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	require.Len(t, claims, due)
+	for gid, n := range claims {
+		require.Equal(t, 1, n, gid)
+	}
 }
 
 func TestOpen_RefusesAReplica(t *testing.T) {

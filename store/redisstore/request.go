@@ -92,7 +92,7 @@ func (s *Store) exchangeAll(ctx context.Context, requests []*request) {
 	var groups [][]*request // by node
 	for _, r := range requests {
 		if r.node == nil {
-			r.err = fmt.Errorf("no server of the cluster holds slot %d", r.slot)
+			r.err = fmt.Errorf("no server of the cluster holds slot %d%s", r.slot, checkCluster)
 			continue
 		}
 		i := slices.IndexFunc(groups, func(group []*request) bool { return group[0].node == r.node })
@@ -146,6 +146,9 @@ func (s *Store) exchange(ctx context.Context, to *node, requests []*request) {
 				r.err = err
 				if s.nodes.only == nil {
 					r.err = fmt.Errorf("%s: %w", to.address, err)
+					if redis.IsClusterDownError(err) {
+						r.err = fmt.Errorf("%w%s", r.err, checkCluster)
+					}
 				}
 			}
 		}
@@ -157,6 +160,8 @@ func (s *Store) exchange(ctx context.Context, to *node, requests []*request) {
 }
 
 var errReplicas = errors.New("a replica is missing, or slow")
+
+const checkCluster = " (redis-cli --cluster check says which slots have no master)"
 
 // sleep reports whether ctx is still alive afterwards.
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -92,11 +92,15 @@ func (d *mysqlDialect) prepareServer(ctx context.Context, cfg Config) error {
 	db := sql.OpenDB(connector)
 	defer db.Close()
 	var packet, existing int64
-	if err := db.QueryRowContext(ctx, "SELECT VERSION(), @@max_allowed_packet").Scan(&d.version, &packet); err != nil {
+	var readOnly string
+	if err := db.QueryRowContext(ctx, "SELECT VERSION(), @@max_allowed_packet, @@read_only").Scan(&d.version, &packet, &readOnly); err != nil {
 		return err
 	}
 	if err := d.checkVersion(); err != nil {
 		return err
+	}
+	if readOnly != "0" && readOnly != "OFF" {
+		return fmt.Errorf("%w: read_only is on, so it does not take writes: is it a replica? Give the primary", store.ErrUnsafe)
 	}
 	if packet < minPacket {
 		return fmt.Errorf("max_allowed_packet is %d: the longest saga needs %d", packet, minPacket)

@@ -146,9 +146,9 @@ func TestCheckVersion_KnowsWhatServersHave(t *testing.T) {
 
 func TestCheckPostgres_RefusesWhatIsNone(t *testing.T) {
 	t.Parallel()
-	require.NoError(t, checkPostgres(150_006, "PostgreSQL 15.6 (Debian 15.6-0+deb12u1) on x86_64-pc-linux-gnu"))
-	require.ErrorContains(t, checkPostgres(110_002, "PostgreSQL 11.2"), "want PostgreSQL 12 or later")
-	require.EqualError(t, checkPostgres(180_000, "CockroachDB CCL v26.3.1 (x86_64-pc-linux-gnu, built 2026/08/11)"),
+	require.NoError(t, checkPostgres(150_006, "PostgreSQL 15.6 (Debian 15.6-0+deb12u1) on x86_64-pc-linux-gnu", false))
+	require.ErrorContains(t, checkPostgres(110_002, "PostgreSQL 11.2", false), "want PostgreSQL 12 or later")
+	require.EqualError(t, checkPostgres(180_000, "CockroachDB CCL v26.3.1 (x86_64-pc-linux-gnu, built 2026/08/11)", false),
 		"the server is CockroachDB: the store needs statements that it refuses")
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"sagabench/store"
 	"sagabench/store/sqlstore/sqlconn"
 )
 
@@ -68,9 +69,10 @@ func (d *postgresDialect) connect(ctx context.Context, cfg Config, dial sqlconn.
 	pool.SetMaxIdleConns(cfg.Conns)
 	var version int
 	var product string
-	err := pool.QueryRowContext(ctx, "SELECT current_setting('server_version_num')::int, version()").Scan(&version, &product)
+	var standby bool
+	err := pool.QueryRowContext(ctx, "SELECT current_setting('server_version_num')::int, version(), pg_is_in_recovery()").Scan(&version, &product, &standby)
 	if err == nil {
-		err = checkPostgres(version, product)
+		err = checkPostgres(version, product, standby)
 	}
 	if err != nil {
 		return nil, errors.Join(err, pool.Close())
@@ -78,9 +80,12 @@ func (d *postgresDialect) connect(ctx context.Context, cfg Config, dial sqlconn.
 	return pool, nil
 }
 
-// checkPostgres refuses servers that are too old, and those that only speak like one.
-func checkPostgres(version int, product string) error {
+// checkPostgres refuses servers that are too old or take no writes, and those that only
+// speak like one.
+func checkPostgres(version int, product string, standby bool) error {
 	switch {
+	case standby:
+		return fmt.Errorf("%w: it is a standby, and does not take writes: give the primary", store.ErrUnsafe)
 	case strings.Contains(product, "CockroachDB"): // docs/sql-compatibility.md
 		return errors.New("the server is CockroachDB: the store needs statements that it refuses")
 	case version < 120_000:

@@ -4,6 +4,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"sync"
 	"testing"
 	"time"
@@ -22,10 +23,30 @@ func TestStore_WithAReplica(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			servers := labtest.StartReplicated(t, kind, lab.Config{})
+			t.Run("the replica is no store", func(t *testing.T) { requireNoStore(t, kind, servers.Nodes()[1]) })
 			t.Run("paused, nothing is acknowledged or shown", func(t *testing.T) { requireNothingWithoutTheReplica(t, servers) })
 			t.Run("the primary is lost", func(t *testing.T) { requireAllOnTheReplica(t, servers) })
 		})
 	}
+}
+
+// requireNoStore opens a replica. A MariaDB is one for those who set read_only.
+func requireNoStore(t *testing.T, kind *lab.Kind, replica *lab.Server) {
+	if kind == lab.MySQL {
+		db, err := sql.Open("mysql", replica.DSN("mysql"))
+		require.NoError(t, err)
+		defer db.Close()
+		_, err = db.ExecContext(t.Context(), "SET GLOBAL read_only = ON")
+		require.NoError(t, err)
+		defer func() {
+			_, err := db.ExecContext(t.Context(), "SET GLOBAL read_only = OFF")
+			require.NoError(t, err)
+		}()
+	}
+	_, err := Open(t.Context(), configOf(replica))
+	require.ErrorIs(t, err, store.ErrUnsafe)
+	require.ErrorContains(t, err, "not take writes")
+	require.NotContains(t, err.Error(), "\n")
 }
 
 // requireAllOnTheReplica kills the primary in the middle of the load, and removes its data.
