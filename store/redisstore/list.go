@@ -61,15 +61,20 @@ func (s *Store) page(ctx context.Context, query store.Query, at position) (page 
 	return page, nil
 }
 
-// listStep is the number of keys that List reads at a time.
-const listStep = 100
+// List reads so many keys at a time. Those beyond a short page are in its cursor, so they are
+// few. But more than one: other keys of the server are read, too, and would each take a
+// round trip.
+const (
+	minListStep = 10
+	maxListStep = 100
+)
 
 // next returns up to limit keys from a position that fit into a page of size bytes,
 // the position after them, and the new size of the page.
 func (s *Store) next(ctx context.Context, at position, limit int, size int64) ([]string, position, int64, error) {
 	if len(at.pending) == 0 {
 		var err error
-		if at, err = s.scan(ctx, at, int64(min(limit, listStep))); err != nil {
+		if at, err = s.scan(ctx, at, int64(min(max(limit, minListStep), maxListStep))); err != nil {
 			return nil, at, size, err
 		}
 	}
