@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -243,6 +244,9 @@ func (s *Server) Log() string { return s.current().Log() }
 // Signal sends sig to the server's process, such as SIGSTOP and SIGCONT. PostgreSQL's
 // process accepts connections: it does not pass the signal on to sessions.
 func (s *Server) Signal(sig os.Signal) error { return s.current().Signal(sig) }
+
+// IsRunning reports whether the server's process exists, which may be paused.
+func (s *Server) IsRunning() bool { return s.Signal(syscall.Signal(0)) == nil }
 
 func (s *Server) current() *Process {
 	s.mu.Lock()

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -166,7 +165,7 @@ func (c *Cluster) WaitReady(ctx context.Context) error {
 	err := lab.Poll(ctx, func(ctx context.Context) error {
 		var running []int
 		for i, node := range c.nodes {
-			if node.Signal(syscall.Signal(0)) == nil {
+			if node.IsRunning() {
 				running = append(running, i)
 			}
 		}

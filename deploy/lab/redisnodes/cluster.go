@@ -241,7 +241,7 @@ func (c *Cluster) WaitTakeover(ctx context.Context, lost *lab.Server) error {
 
 // running returns the nodes but lost whose process exists.
 func (c *Cluster) running(lost *lab.Server) []*node {
-	return slices.DeleteFunc(slices.Clone(c.nodes), func(n *node) bool { return n.Server == lost || !n.isRunning() })
+	return slices.DeleteFunc(slices.Clone(c.nodes), func(n *node) bool { return n.Server == lost || !n.IsRunning() })
 }
 
 // find returns the node of a server.

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -106,9 +105,6 @@ func (n *node) follows(ctx context.Context) error {
 	}
 	return err
 }
-
-// isRunning reports whether the node's process exists, which may be paused.
-func (n *node) isRunning() bool { return n.Signal(syscall.Signal(0)) == nil }
 
 func servers(nodes []*node) []*lab.Server {
 	all := make([]*lab.Server, len(nodes))

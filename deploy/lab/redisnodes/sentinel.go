@@ -102,7 +102,7 @@ func (s *Sentinel) Master(ctx context.Context) (*lab.Server, error) {
 
 func (s *Sentinel) master(ctx context.Context) (master *node, err error) {
 	for _, sentinel := range s.sentinels {
-		if !sentinel.isRunning() {
+		if !sentinel.IsRunning() {
 			continue
 		}
 		known, err := sentinel.monitored(ctx)

@@ -1,6 +1,7 @@
 package sqlnodes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,10 +13,7 @@ import (
 	"sagabench/deploy/lab"
 )
 
-const (
-	followTimeout = 30 * time.Second // until the replica follows; a test machine may be busy
-	pollPause     = 20 * time.Millisecond
-)
+const followTimeout = 30 * time.Second // until the replica follows; a test machine may be busy
 
 // Replicated is a primary with a replica.
 type Replicated struct {
@@ -123,20 +121,15 @@ func (r *Replicated) Resume() {
 	}
 }
 
-// poll calls check until it reports true, or fails. Its last error, or why not yet, is in
-// that of the context.
+// poll calls check until it says no more why not yet, or fails.
 func poll(ctx context.Context, check func() (why string, err error)) error {
-	pause := time.NewTicker(pollPause)
-	defer pause.Stop()
-	for {
+	var failed error
+	err := lab.Poll(ctx, func(context.Context) error {
 		why, err := check()
-		if err != nil || why == "" {
-			return err
+		if failed = err; err != nil || why == "" {
+			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w (%s)", ctx.Err(), why)
-		case <-pause.C:
-		}
-	}
+		return errors.New(why)
+	})
+	return cmp.Or(failed, err)
 }
