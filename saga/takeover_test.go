@@ -27,7 +27,7 @@ func TestTakeover_OwnerComesBackTooLate(t *testing.T) {
 func ownerComesBackTooLate(t *testing.T, open opener) {
 	const sagas = 20
 	cfg := patient()
-	cfg.Lease, cfg.RequestTimeout = 3*time.Second, 1500*time.Millisecond
+	cfg.Lease, cfg.RequestTimeout = 15*time.Second, 7*time.Second // no call may be repeated, also where a disk stalls
 	var away atomic.Bool
 	back := make(chan struct{})
 	var refused atomic.Int64
@@ -50,11 +50,13 @@ func ownerComesBackTooLate(t *testing.T, open opener) {
 	first := blocking(store.Action(1))
 	a := start(t, way, first, cfg)
 	var all []*saga.Saga
+	var submits sync.WaitGroup
 	for range sagas {
 		s := newSaga(3)
 		all = append(all, s)
-		require.NoError(t, a.Submit(t.Context(), s))
+		submits.Go(func() { assert.NoError(t, a.Submit(t.Context(), s)) })
 	}
+	submits.Wait()
 	for range sagas {
 		<-first.called
 	}
