@@ -96,7 +96,7 @@ func (c search) lead() (lines []string) {
 			limit = "a limit"
 		}
 		lines = append(lines, fmt.Sprintf("Held for %s s: %s, over %s in %s of its seconds, %s.", format.Number(h.DurationS),
-			strings.Join(latencies, ", "), limit, format.Percent(h.OverLimitShare), format.Plural(h.Errors, "error")))
+			strings.Join(latencies, ", "), limit, format.Percent(h.OverLimitShare), format.Plural(h.Errors, "request")+" failed or not sent"))
 	}
 	if n := c.Next; n != nil {
 		text := "%s/s was not held: %s."

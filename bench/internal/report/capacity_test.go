@@ -113,7 +113,7 @@ func TestCapacityDocument_SaysWhatIsKnown(t *testing.T) {
 		"held": {
 			func(*result.Capacity) {},
 			[]string{
-				"9,800 sagas/s on redis (D2: about the last second at risk) held at p99 ≤ 20 ms, limited by store CPU Held for 60.0 s: p99 17.4 ms (16.2 to 18.9 within this hold), over the limit in 3.30% of its seconds, 1 error.",
+				"9,800 sagas/s on redis (D2: about the last second at risk) held at p99 ≤ 20 ms, limited by store CPU Held for 60.0 s: p99 17.4 ms (16.2 to 18.9 within this hold), over the limit in 3.30% of its seconds, 1 request failed or not sent.",
 				"10,300/s was not held: 1.42% of the requests took longer than 20 ms or failed, in 71 of 104 seconds; 2 attempts, 104 s in all.",
 				"4,000 4.00 4,000 1.50 4.40 0 met",
 				"10,200 60.0, hold 10,200 4.40 19.1 0 met",
@@ -123,7 +123,7 @@ func TestCapacityDocument_SaysWhatIsKnown(t *testing.T) {
 		},
 		"no higher rate was broken": {
 			func(c *result.Capacity) { c.Next, c.Limit = nil, result.Limit{} },
-			[]string{"9,800 sagas/s on redis (D2: about the last second at risk) held at p99 ≤ 20 ms Held for 60.0 s", "1 error. 134,900 sagas acknowledged"},
+			[]string{"9,800 sagas/s on redis (D2: about the last second at risk) held at p99 ≤ 20 ms Held for 60.0 s", "1 request failed or not sent. 134,900 sagas acknowledged"},
 		},
 		"none held": {
 			func(c *result.Capacity) { c.Held = nil },
@@ -135,7 +135,7 @@ func TestCapacityDocument_SaysWhatIsKnown(t *testing.T) {
 		},
 		"several searches": {
 			severalSearches,
-			[]string{"1 error. 10,300/s was not held", "Spread of 3 searches: 9,510 to 10,100 sagas/s, median 9,800.", "search held, sagas/s not held, sagas/s p99, ms 1 10,100 10,300 17.4 2 9,800 10,300 17.4 3 9,510 10,300 17.4"},
+			[]string{"1 request failed or not sent. 10,300/s was not held", "Spread of 3 searches: 9,510 to 10,100 sagas/s, median 9,800.", "search held, sagas/s not held, sagas/s p99, ms 1 10,100 10,300 17.4 2 9,800 10,300 17.4 3 9,510 10,300 17.4"},
 		},
 		"one of them cannot tell": {
 			func(c *result.Capacity) {

@@ -21,7 +21,7 @@ func FromFiles(before, after []string, elapsed time.Duration) (u Usage, sagas *f
 		return u, nil, err
 	}
 	u.Elapsed = elapsed
-	a.addTo(&u, b, len(after))
+	a.addTo(&u, b, len(after), elapsed)
 	u.Resources.StoreFsyncsPerS = perSecond(u.Total.StoreFsyncs, elapsed)
 	return u, a.since(b, metricSagas), nil
 }

@@ -137,10 +137,11 @@ func (s *Sampler) scrape(ctx context.Context) func(url string) (io.ReadCloser, e
 	}
 }
 
-// addTo adds what app servers counted between two readings. CPU is that of all of them.
-func (m metrics) addTo(u *Usage, before metrics, servers int) {
+// addTo adds what app servers counted between two readings, that long apart: longer than the
+// interval if a busy server answered late. CPU is that of all of them.
+func (m metrics) addTo(u *Usage, before metrics, servers int, apart time.Duration) {
 	since := func(name string) *float64 { return m.since(before, name) }
-	perS := func(total *float64) *float64 { return perSecond(total, u.Elapsed) }
+	perS := func(total *float64) *float64 { return perSecond(total, apart) }
 	t, r := &u.Total, &u.Resources
 	t.AppCPUUS = times(since(metricCPU), microseconds)
 	t.StoreRoundTrips = since(metricRoundTrips)

@@ -163,21 +163,41 @@ func TestUsage_MetricsOfAllAppServersAreAdded(t *testing.T) {
 	t.Parallel()
 	cfg := Default()
 	cfg.AppMetrics = []string{metricsServer(t, fullMetrics, 10, 30), metricsServer(t, fullMetrics, 5, 6)}
-	u := end(t, begin(t, cfg))
+	s := begin(t, cfg)
+	u := end(t, s)
+	apart := s.after.metricsAt.Sub(s.before.metricsAt).Seconds()
 	require.InDelta(t, 42, *u.Total.StoreRoundTrips, 1e-9)
 	require.InDelta(t, 21, *u.Total.StoreFsyncs, 1e-9)
 	require.InDelta(t, 21e6, *u.Total.AppCPUUS, 1e-9, "there is no process to ask")
-	require.InEpsilon(t, 21/u.Elapsed.Seconds(), *u.Evidence().StoreCallsInFlight, 1e-9)
+	require.InEpsilon(t, 21/apart, *u.Evidence().StoreCallsInFlight, 1e-9)
 	require.InDelta(t, 32, *u.Evidence().StoreConns, 1e-9)
 	require.InDelta(t, 8192, *u.Evidence().AppRSSBytes, 1e-9)
-	require.InEpsilon(t, 21/u.Elapsed.Seconds(), *u.Evidence().StoreConnWaits, 1e-9)
-	require.InEpsilon(t, 21/u.Elapsed.Seconds(), *u.Evidence().AppAcceptWait, 1e-9)
+	require.InEpsilon(t, 21/apart, *u.Evidence().StoreConnWaits, 1e-9)
+	require.InEpsilon(t, 21/apart, *u.Evidence().AppAcceptWait, 1e-9)
 	require.NotNil(t, u.Evidence().NetworkBytesPerS)
 	require.Nil(t, u.Evidence().StoreLockWaits)
 	require.Nil(t, u.Total.StoreCPUUS)
 	cost := u.PerSaga(1000)
 	require.InDelta(t, 0.042, *cost.StoreRoundTrips, 1e-9)
 	require.InDelta(t, 21_000, *cost.AppCPUUS, 1e-9)
+}
+
+// A busy server answers late, and has worked until then.
+func TestUsage_MetricsThatComeLate_AreOfALongerTime(t *testing.T) {
+	t.Parallel()
+	const late = 200 * time.Millisecond
+	var scrapes atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n := scrapes.Add(1)
+		if n > 1 {
+			time.Sleep(late)
+		}
+		fmt.Fprintf(w, "# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total %d\n", n)
+	}))
+	t.Cleanup(server.Close)
+	cfg := Default()
+	cfg.AppMetrics = []string{server.URL}
+	require.LessOrEqual(t, *end(t, begin(t, cfg)).Resources.AppCores, 1/late.Seconds())
 }
 
 func TestUsage_TimelineHasTheBatchesNowAndThen(t *testing.T) {

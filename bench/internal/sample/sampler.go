@@ -129,18 +129,19 @@ func (s *Sampler) Close() error {
 // snapshot is what was read at one end of the interval. What could not be read is nil,
 // and failures has the reason.
 type snapshot struct {
-	at       time.Time
-	own      ownUse
-	app      *float64 // CPU seconds of the app's processes
-	host     *hostTimes
-	links    map[string]link
-	pressure *float64 // seconds in which something waited for a CPU of this machine
-	load     allowed
-	store    allowed
-	device   *float64 // bytes written to the store's device
-	cpus     validity.CPUs
-	metrics  metrics
-	failures []error
+	at        time.Time
+	own       ownUse
+	app       *float64 // CPU seconds of the app's processes
+	host      *hostTimes
+	links     map[string]link
+	pressure  *float64 // seconds in which something waited for a CPU of this machine
+	load      allowed
+	store     allowed
+	device    *float64 // bytes written to the store's device
+	cpus      validity.CPUs
+	metrics   metrics
+	metricsAt time.Time
+	failures  []error
 }
 
 func (s *snapshot) readProcesses(ctx context.Context, sampler *Sampler) {
@@ -176,6 +177,7 @@ func (s *snapshot) readMetrics(ctx context.Context, sampler *Sampler) {
 	defer cancel()
 	var err error
 	s.metrics, err = readMetrics(sampler.cfg.AppMetrics, sampler.scrape(ctx))
+	s.metricsAt = time.Now()
 	s.fail("the app's metrics", err)
 }
 

@@ -43,7 +43,7 @@ func (s *Sampler) Usage() Usage {
 
 	perS := func(total *float64) *float64 { return perSecond(total, u.Elapsed) }
 
-	a.metrics.addTo(&u, b.metrics, len(s.cfg.AppMetrics))
+	a.metrics.addTo(&u, b.metrics, len(s.cfg.AppMetrics), a.metricsAt.Sub(b.metricsAt))
 	if len(s.app) > 0 {
 		app := difference(b.app, a.app)
 		t.AppCPUUS, r.AppCores = times(app, microseconds), perS(app)

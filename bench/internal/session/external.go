@@ -26,7 +26,7 @@ type External struct {
 	Store    *open.Target // nil: unknown
 	Protocol Protocol     // empty: ProtocolBench
 
-	sharedHost bool // one of them answered that it is on this machine
+	here int // how many of them answered that they are on this machine
 }
 
 // Protocol is how servers are asked to run a saga.
@@ -54,7 +54,7 @@ func (x *External) describe(Config) site {
 	if x.Protocol == ProtocolDTM {
 		which += " with dtm's API"
 	}
-	s := site{store: x.Store, topology: "load on this machine, " + which + " that ran before", sharedHost: x.sharedHost}
+	s := site{store: x.Store, topology: "load on this machine, " + which + " that ran before", sharedHost: x.here > 0, appHere: x.here == len(x.URLs)}
 	for _, u := range x.URLs {
 		s.sharedHost = s.sharedHost || local(u)
 		s.targets = append(s.targets, open.Redact(u))
@@ -108,6 +108,7 @@ func (x *External) check(ctx context.Context, cfg Config) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, checkTimeout, fmt.Errorf("no answer within %v", checkTimeout))
 	defer cancel()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	x.here = 0
 	for i, serverURL := range x.URLs {
 		if err := (load.Target{URL: serverURL}).Validate(); err != nil {
 			return err
@@ -139,7 +140,9 @@ func (x *External) check(ctx context.Context, cfg Config) error {
 		if response.StatusCode != http.StatusOK || !bytes.Contains(answer, []byte("dtm_result")) { // others answer any path with a page
 			return fmt.Errorf("target: %s %s (%s)%s", at, missing, response.Status, advice)
 		}
-		x.sharedHost = x.sharedHost || response.Header.Get(server.HeaderMachine) != ""
+		if response.Header.Get(server.HeaderMachine) != "" {
+			x.here++
+		}
 	}
 	return nil
 }

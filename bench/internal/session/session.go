@@ -73,6 +73,7 @@ type site struct {
 	storeDir   string       // of the files of the first; empty: unknown
 	topology   string       // see result.Run
 	sharedHost bool         // see result.Run
+	appHere    bool         // all of several app servers share the cores of this machine
 	targets    []string     // see result.Run
 	preloaded  int64        // sagas that start puts into the store
 	retentionS *float64     // see result.Store
@@ -224,6 +225,9 @@ func (s *Session) measure(ctx context.Context, shape load.Config, dir string) (m
 	}
 	if m.load.Elapsed > 0 {
 		m.usage = sampler.Usage()
+		if usable := m.usage.Resources.AppCoresUsable; s.site.appHere && usable != nil && m.usage.HostCores > 0 {
+			*usable = min(*usable, float64(m.usage.HostCores))
+		}
 		s.cpus = m.usage.CPUs
 		s.measured++
 	}

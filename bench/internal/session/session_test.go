@@ -20,6 +20,7 @@ import (
 
 	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/result"
+	"sagabench/bench/internal/server"
 	"sagabench/store/open"
 )
 
@@ -220,6 +221,7 @@ func TestSession_OfServersThatRun(t *testing.T) {
 		})))
 	}
 	s := openSession(t, &External{URLs: urls})
+	require.False(t, s.site.appHere)
 	for range 2 {
 		m, err := s.Measure(t.Context(), shape(2))
 		require.NoError(t, err)
@@ -234,6 +236,29 @@ func TestSession_OfServersThatRun(t *testing.T) {
 	require.Nil(t, summary.Check.Lost, "nobody knows their store")
 	require.Positive(t, driven[0].Load())
 	require.Positive(t, driven[1].Load())
+}
+
+// What each server may use is the whole machine, and all of them together no more.
+func TestMeasure_ServersOfThisMachineShareItsCores(t *testing.T) {
+	t.Parallel()
+	var urls []string
+	for range 2 {
+		here := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/metrics" {
+				fmt.Fprint(w, "# TYPE go_sched_gomaxprocs_threads gauge\ngo_sched_gomaxprocs_threads 1000\n")
+				return
+			}
+			w.Header().Set(server.HeaderMachine, r.Header.Get(server.HeaderMachine))
+			acknowledge(w, r)
+		}))
+		t.Cleanup(here.Close)
+		urls = append(urls, here.URL)
+	}
+	s := openSession(t, &External{URLs: urls})
+	m, err := s.Measure(t.Context(), shape(2))
+	require.NoError(t, err)
+	require.LessOrEqual(t, *m.Resources.AppCoresUsable, 1000.0)
+	closed(t.Context(), t, s, nil)
 }
 
 // With one server less, later measurements would be of another system.
