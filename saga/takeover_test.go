@@ -28,6 +28,7 @@ func ownerComesBackTooLate(t *testing.T, open opener) {
 	const sagas = 20
 	cfg := patient()
 	cfg.Lease, cfg.RequestTimeout = 15*time.Second, 7*time.Second // no call may be repeated, also where a disk stalls
+	cfg.Commit.Timeout = time.Minute                              // what is late is written nevertheless
 	var away atomic.Bool
 	back := make(chan struct{})
 	var refused atomic.Int64
