@@ -48,7 +48,7 @@ const (
 	D1                   // a crash loses all since the last snapshot, or what the kernel had not written yet
 	D2                   // a crash loses the last moments: a second, unless LossWindow says otherwise
 	D3                   // every acknowledged write was fsynced: a crash loses none
-	D4                   // D3, and on a second machine: the loss of a machine loses none
+	D4                   // D3, and a replica has it: on another machine, it survives the loss of this one
 )
 
 // String gives D0 to D4.
@@ -77,7 +77,7 @@ func (d Durability) Meaning() string {
 	case D3:
 		return "every acknowledged write fsynced"
 	case D4:
-		return "fsynced, and on a second machine"
+		return "fsynced, and a replica has it"
 	default:
 		return "unknown"
 	}

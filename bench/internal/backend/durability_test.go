@@ -37,7 +37,7 @@ func TestSetDurability_IsReadBack(t *testing.T) {
 					return // package loss reads it back from the installed servers
 				}
 				for _, binary := range lab.Kinds[driver].Binaries() {
-					start := Start{Start: true, Nodes: 1, Durability: class.String(), Server: lab.Config{Binary: binary}}
+					start := Start{Start: true, Nodes: 1, Replicas: ReplicasOfClass, Durability: class.String(), Server: lab.Config{Binary: binary}}
 					servers, err := start.Check(driver, &target)
 					require.NoError(t, err)
 					started, err := servers.Start(t.Context())

@@ -156,12 +156,13 @@ func TestStart_RefusesNodesThatItCannotStart(t *testing.T) {
 		"--nodes: 17, must be 1 to 16":   {"redis", Start{Start: true, Nodes: 17}},
 		"--replicas: -1, must be 0 to 5": {"redis", Start{Start: true, Nodes: 3, Replicas: -1}},
 		"--replicas: 6, must be 0 to 5":  {"redis", Start{Start: true, Nodes: 3, Replicas: 6}},
-		"--replicas: a replica takes over in a cluster of at least 3 masters: add --nodes 3":                     {"redis", Start{Start: true, Nodes: 2, Replicas: 1}},
-		"--replicas: a replica takes over in a cluster of at least 3 masters: add --nodes":                       {"redis", Start{Start: true, Nodes: 2, Durability: "D4"}},
-		"--replicas: 2, must be 0 or 1 without a Redis Cluster":                                                  {"postgres", Start{Start: true, Nodes: 1, Replicas: 2}},
-		"--nodes is for a Redis Cluster: --start starts one mysql, and with --replicas 1 also":                   {"mysql", Start{Start: true, Nodes: 3}},
-		"--nodes and --replicas are for servers that --start starts; for a Redis Cluster of yours, give the URL": {"redis", Start{Nodes: 3}},
-		"--nodes and --replicas are for servers that --start starts; ":                                           {"pebble", Start{Nodes: 1, Replicas: 1}},
+		"--nodes: 2, with --replicas must be 1, or 3 to 16: a replica takes over only in a cluster of at least 3": {"redis", Start{Start: true, Nodes: 2, Replicas: 1}},
+		"--nodes: 2, with --durability D4 must be 1, or 3 to 16: a replica takes over":                            {"redis", Start{Start: true, Nodes: 2, Replicas: ReplicasOfClass, Durability: "D4"}},
+		"--replicas: 0, must be at least 1 with --durability D4":                                                  {"redis", Start{Start: true, Nodes: 3, Durability: "D4"}},
+		"--replicas: 2, must be 0 or 1 without a Redis Cluster":                                                   {"postgres", Start{Start: true, Nodes: 1, Replicas: 2}},
+		"--nodes is for a Redis Cluster: --start starts one mysql, and with --replicas 1 also":                    {"mysql", Start{Start: true, Nodes: 3}},
+		"--nodes and --replicas are for servers that --start starts; for a Redis Cluster of yours, give the URL":  {"redis", Start{Nodes: 3}},
+		"--nodes and --replicas are for servers that --start starts; ":                                            {"pebble", Start{Nodes: 1, Replicas: 1}},
 	} {
 		target, err := open.Parse(c.name, open.DefaultConfig())
 		require.NoError(t, err)

@@ -17,7 +17,7 @@ func startPair(t *testing.T, driver string) (server Server, do func(t *testing.T
 	t.Helper()
 	target, err := open.Parse(driver, open.DefaultConfig())
 	require.NoError(t, err)
-	servers, err := Start{Start: true, Nodes: 1, Durability: "D4"}.Check(driver, &target)
+	servers, err := Start{Start: true, Nodes: 1, Replicas: ReplicasOfClass, Durability: "D4"}.Check(driver, &target)
 	require.NoError(t, err)
 	require.True(t, servers.Replicated())
 	started, err := servers.Start(t.Context())

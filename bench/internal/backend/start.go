@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/url"
 	"regexp"
 	"strings"
@@ -23,10 +24,13 @@ type Start struct {
 	Durability string   // class that the server, or an embedded store, gets; empty: that of its settings
 
 	Nodes    int // masters of a Redis Cluster; 1: one server without cluster
-	Replicas int // of each master; with D4 at least 1
+	Replicas int // of each master; ReplicasOfClass: those that the durability class needs
 
 	Server lab.Config // of bench matrix: its binary, image and CPUs
 }
+
+// ReplicasOfClass is the number of replicas if nobody says one: 1 with class D4, else none.
+const ReplicasOfClass = math.MinInt
 
 // MaxNodes limits the masters of a cluster that is started on this machine, MaxReplicas
 // the replicas of each.
@@ -49,8 +53,11 @@ type Servers struct {
 // embedded store its durability class. Call it before anything is started. The error names
 // the flag.
 func (s Start) Check(name string, t *open.Target) (Servers, error) {
-	if s.Start && s.Durability == store.D4.String() {
-		s.Replicas = max(1, s.Replicas)
+	why := "--replicas"
+	if s.Replicas == ReplicasOfClass {
+		if s.Replicas = 0; s.Start && s.replicated() {
+			s.Replicas, why = 1, "--durability D4"
+		}
 	}
 	switch {
 	case !s.Start && (s.Server.Binary+s.Server.Image != "" || s.Server.CPUs > 0):
@@ -69,7 +76,7 @@ func (s Start) Check(name string, t *open.Target) (Servers, error) {
 	case name != t.Driver:
 		return Servers{}, fmt.Errorf("--start: it starts a server of its own: name %s without the address of another", t.Driver)
 	}
-	if err := s.checkNodes(t.Driver); err != nil {
+	if err := s.checkNodes(t.Driver, why); err != nil {
 		return Servers{}, err
 	}
 	settings, err := s.settings(t)
@@ -101,9 +108,15 @@ var (
 	errNodesWithoutStart = errors.New("--nodes and --replicas are for servers that --start starts; for a Redis Cluster of yours, give the URL of any node")
 )
 
-func (s Start) clustered() bool { return s.Nodes != 1 || s.Replicas != 0 }
+func (s Start) clustered() bool {
+	return s.Nodes != 1 || s.Replicas != 0 && s.Replicas != ReplicasOfClass
+}
 
-func (s Start) checkNodes(driver string) error {
+// replicated reports whether the durability class needs a replica.
+func (s Start) replicated() bool { return s.Durability == store.D4.String() }
+
+// checkNodes checks the numbers of servers. why is what asked for replicas.
+func (s Start) checkNodes(driver, why string) error {
 	switch {
 	case s.Nodes < 1 || s.Nodes > MaxNodes:
 		return fmt.Errorf("--nodes: %d, must be 1 to %d", s.Nodes, MaxNodes)
@@ -114,7 +127,9 @@ func (s Start) checkNodes(driver string) error {
 	case s.Nodes == 1 && s.Replicas > 1:
 		return fmt.Errorf("--replicas: %d, must be 0 or 1 without a Redis Cluster", s.Replicas)
 	case s.Replicas > 0 && s.Nodes > 1 && s.Nodes < failoverNodes:
-		return fmt.Errorf("--replicas: a replica takes over in a cluster of at least %d masters: add --nodes %[1]d", failoverNodes)
+		return fmt.Errorf("--nodes: %d, with %s must be 1, or %d to %d: a replica takes over only in a cluster of at least %[3]d masters", s.Nodes, why, failoverNodes, MaxNodes)
+	case s.Replicas == 0 && s.replicated():
+		return errors.New("--replicas: 0, must be at least 1 with --durability D4, which acknowledges a write only once a replica has it")
 	}
 	return nil
 }

@@ -50,6 +50,8 @@ func TestDurability_RefusesWhatItCannotSet(t *testing.T) {
 		"variant":          {[]string{"compare", "redis --start", "mysql --start", "--durability", "D0"}, "variant B: --durability: D0 is not available for mysql"},
 		"no start":         {[]string{"run", "redis", "--durability", "D3"}, "--durability: it is for pebble, or for a server that --start starts"},
 		"target":           {[]string{"capacity", "--target", "http://127.0.0.1:1", "--durability", "D3"}, "--durability: it is for pebble"},
+		"D4, no replica":   {[]string{"run", "mysql", "--start", "--durability", "D4", "--replicas", "0"}, "--replicas: 0, must be at least 1 with --durability D4, which acknowledges a write only once a replica has it"},
+		"D4, two masters":  {[]string{"run", "redis", "--start", "--durability", "D4", "--nodes", "2"}, "--nodes: 2, with --durability D4 must be 1, or 3 to 16: a replica takes over only in a cluster of at least 3 masters"},
 		"set, too":         {[]string{"run", "mysql", "--start", "--durability", "D3", "--set", "innodb-flush-log-at-trx-commit=2"}, "--set: innodb_flush_log_at_trx_commit: --durability D3 sets it, leave one of the two out"},
 		"lowered, Redis":   {[]string{"run", "redis", "--start", "--durability", "D3", "--set", "no-appendfsync-on-rewrite=yes"}, "durability: the store has D1 (all since"},
 		"lowered, Postgr":  {[]string{"run", "postgres", "--start", "--durability", "D3", "--set", "fsync=off"}, "durability: the store has D1 (all since"},

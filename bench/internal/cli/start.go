@@ -18,7 +18,9 @@ func startFlags(f *pflag.FlagSet, s *backend.Start) {
 	f.BoolVar(&s.Start, "start", false, "start the store's server for this run, from the binary on PATH")
 	f.StringArrayVar(&s.Set, setFlag, nil, "NAME=VALUE: a setting of the server that --start starts, by its own names; once for each")
 	nodesFlag(f, &s.Nodes)
-	f.IntVar(&s.Replicas, "replicas", 0, fmt.Sprintf("with --start: of the server, 0 or 1; of each master of a Redis Cluster of at least 3, 0 to %d", backend.MaxReplicas))
+	const replicas = "replicas"
+	f.IntVar(&s.Replicas, replicas, backend.ReplicasOfClass, fmt.Sprintf("with --start: of the server, 0 or 1; of each master of a Redis Cluster of at least 3, 0 to %d (default 0, with D4 1)", backend.MaxReplicas))
+	f.Lookup(replicas).DefValue = "0" // which the help does not show
 	durabilityFlagOf(f, &s.Durability)
 }
 

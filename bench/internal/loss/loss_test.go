@@ -85,7 +85,7 @@ func TestRun_ThePrimaryIsLost_InD4_LosesNothing(t *testing.T) {
 	for _, store := range []string{open.Redis, open.MySQL, open.Postgres} {
 		t.Run(store, func(t *testing.T) {
 			t.Parallel()
-			requireLoss(t, crashOf(t, store, loss.Lost, backend.Start{Durability: "D4"}), "D4", false)
+			requireLoss(t, crashOf(t, store, loss.Lost, backend.Start{Replicas: 1, Durability: "D4"}), "D4", false)
 		})
 	}
 }

@@ -19,7 +19,7 @@ func (v Values) Store() string { return cmp.Or(v.Text(KeyStore), open.Redis) }
 func (v Values) Start(t open.Target) backend.Start {
 	s := backend.Start{
 		Start: !t.Embedded() && v.Store() == t.Driver, Durability: v.Text(KeyDurability),
-		Nodes: v.Int(KeyNodes, 1), Replicas: v.Int(KeyReplicas, 0),
+		Nodes: v.Int(KeyNodes, 1), Replicas: v.Int(KeyReplicas, backend.ReplicasOfClass),
 	}
 	s.Server.Binary, s.Server.Image, s.Server.CPUs = v.Text(KeyBinary), v.Text(KeyImage), v.Float(KeyCPUs, 0)
 	for name, value := range v.Settings() {
