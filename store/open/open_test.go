@@ -93,15 +93,16 @@ func TestOpen_SaysWhatIsMissing(t *testing.T) {
 func TestRedact_LeavesOutPasswords(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"pebble:/a@b":                                        "pebble:/a@b",
-		"--in-flight=64":                                     "--in-flight=64",
-		"redis://:topsecret@h":                               "redis://:***@h",
-		"mysql://u:topsecret@h:1/d?tls=true":                 "mysql://u:***@h:1/d?tls=true",
-		"mysql://u:topsecret%@h":                             "mysql://***",
-		"postgres://u@h/d?sslmode=disable":                   "postgres://u@h/d?sslmode=disable",
-		"postgres://u@h/d?password=topsecret&sslmode=a":      "postgres://u@h/d?password=***&sslmode=a",
-		"postgres://u:topsecret@h/d?a=b&sslpassword=topsec":  "postgres://u:***@h/d?a=b&sslpassword=***",
-		"postgres://u:topsecret@h/d?sslkey=/k&password=tops": "postgres://u:***@h/d?sslkey=/k&password=***",
+		"pebble:/a@b":          "pebble:/a@b",
+		"--in-flight=64":       "--in-flight=64",
+		"redis://:topsecret@h": "redis://:***@h",
+		"redis://h?master_name=m&sentinel_password=topsecret": "redis://h?master_name=m&sentinel_password=***",
+		"mysql://u:topsecret@h:1/d?tls=true":                  "mysql://u:***@h:1/d?tls=true",
+		"mysql://u:topsecret%@h":                              "mysql://***",
+		"postgres://u@h/d?sslmode=disable":                    "postgres://u@h/d?sslmode=disable",
+		"postgres://u@h/d?password=topsecret&sslmode=a":       "postgres://u@h/d?password=***&sslmode=a",
+		"postgres://u:topsecret@h/d?a=b&sslpassword=topsec":   "postgres://u:***@h/d?a=b&sslpassword=***",
+		"postgres://u:topsecret@h/d?sslkey=/k&password=tops":  "postgres://u:***@h/d?sslkey=/k&password=***",
 	} {
 		require.Equal(t, want, Redact(text))
 	}

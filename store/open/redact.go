@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// passwordOption matches the options of a PostgreSQL URL that hold a password.
-var passwordOption = regexp.MustCompile(`([?&](?:ssl)?password=)[^&#]*`)
+// passwordOption matches the options of a URL that hold a password: of PostgreSQL, and of Redis'
+// sentinels.
+var passwordOption = regexp.MustCompile(`([?&](?:ssl|sentinel_)?password=)[^&#]*`)
 
 // Redact returns a name or URL without its passwords, for messages and results.
 func Redact(name string) string {

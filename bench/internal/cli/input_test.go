@@ -73,6 +73,7 @@ func TestMain_RefusesWrongInput(t *testing.T) {
 		"a DSN":                  {[]string{"run", "root:topsecret@tcp(" + mysql.Addr() + ")/"}, "", `"root" is unknown: want pebble`},
 		"unknown option, MySQL":  {[]string{"run", mysql.URL() + "?charset=utf8"}, "", `option: "charset", there are tls, sslrootcert, sslcert and sslkey`},
 		"bad option, MySQL":      {[]string{"run", mysql.URL() + "?tls=perhaps"}, "", `tls: "perhaps", want true, false, skip-verify or preferred`},
+		"unknown option, Redis":  {[]string{"run", "redis://:topsecret@h?foo=1"}, "", "redis: invalid request: url: option foo is unknown"},
 		"bad option, PostgreSQL": {[]string{"run", "postgres://me:topsecret@h/db?sslmode=perhaps"}, "", "sslmode"},
 		"bad URL, MySQL":         {[]string{"run", "mysql://root:topsecre%X@h/"}, "", "as %XX"},
 		"bad schema":             {[]string{"serve", mysql.URL()}, "SAGABENCH_SQL_SCHEMA=a-b", `schema: "a-b"`},

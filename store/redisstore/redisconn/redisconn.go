@@ -3,9 +3,14 @@
 package redisconn
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"maps"
 	"net"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -13,7 +18,8 @@ import (
 	"sagabench/internal/tlsfiles"
 )
 
-// Errors of Parse. They do not quote the URL, which may have a password.
+// Errors of Parse. They quote nothing of the URL, which may have a password, except the name of an
+// option.
 var (
 	ErrURL         = errors.New("want redis://[user:password@]host:port[/db], or rediss://")
 	ErrSentinelURL = errors.New("want redis://sentinel:port[/db]?master_name=NAME, with &addr=host:port for more sentinels")
@@ -37,7 +43,10 @@ func Parse(text string) (URL, error) {
 	if query.Has("master_name") {
 		options, err := redis.ParseFailoverURL(text)
 		if err != nil {
-			return URL{}, ErrSentinelURL
+			return URL{}, cmp.Or(refusedOption(*u, url.Values{"master_name": query["master_name"]}, func(text string) error {
+				_, err := redis.ParseFailoverURL(text)
+				return err
+			}), ErrSentinelURL)
 		}
 		return URL{Sentinel: options}, files.SetRedis(options.TLSConfig)
 	}
@@ -46,9 +55,38 @@ func Parse(text string) (URL, error) {
 	u.RawQuery = query.Encode()
 	options, err := redis.ParseURL(u.String())
 	if err != nil {
-		return URL{}, ErrURL
+		return URL{}, cmp.Or(refusedOption(*u, nil, func(text string) error {
+			_, err := redis.ParseURL(text)
+			return err
+		}), ErrURL)
 	}
 	return URL{Options: *options, Addresses: append([]string{options.Addr}, more...)}, files.SetRedis(options.TLSConfig)
+}
+
+// A special character of a password that is not escaped makes the rest look like an option.
+var optionName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
+// refusedOption returns an error that names the first option of a URL that the client refuses,
+// given the needed ones. It returns nil if the client refuses no option, or the whole URL.
+func refusedOption(u url.URL, needed url.Values, parse func(string) error) error {
+	options := u.Query()
+	u.RawQuery = needed.Encode()
+	if parse(u.String()) != nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(options)) {
+		with := url.Values{name: options[name]}
+		maps.Copy(with, needed)
+		u.RawQuery = with.Encode()
+		switch err := parse(u.String()); {
+		case err == nil || !optionName.MatchString(name):
+		case strings.Contains(err.Error(), "unexpected option"):
+			return fmt.Errorf("option %s is unknown", name)
+		default:
+			return fmt.Errorf("option %s cannot have this value", name)
+		}
+	}
+	return nil
 }
 
 // Reachable returns the address of a server as another told it, whose own address is asked.
