@@ -246,3 +246,13 @@ func TestSettings_NoneIsNamedAsKubernetesNamesThoseOfServices(t *testing.T) {
 		}
 	}
 }
+
+func TestCommand_HasTheSettingsOfTheEnvironment_WithoutSecrets(t *testing.T) {
+	t.Parallel()
+	a := app{args: []string{"run", "redis"}, environ: []string{
+		"HOME=/home", "SAGABENCH_SERVER_TOKEN=topsecret", "SAGABENCH_REDIS_URL=redis://:topsecret@h:6379/1", "SAGABENCH_MYSQL_URL=me:topsecret@h",
+		"SAGABENCH_PEBBLE_SYNC=false", "SAGABENCH_SQL_SCHEMA=it's", "SAGABENCH_REDIS_PREFIX=", "SAGABENCH_SERVICE_HOST=10.0.0.1",
+	}}
+	require.Equal(t, "SAGABENCH_MYSQL_URL='***' SAGABENCH_PEBBLE_SYNC=false SAGABENCH_REDIS_PREFIX='' SAGABENCH_REDIS_URL='redis://:***@h:6379/1' "+
+		`SAGABENCH_SERVER_TOKEN='***' SAGABENCH_SQL_SCHEMA='it'\''s' go run bench/main.go run redis`, a.command())
+}

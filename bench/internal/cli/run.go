@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/session"
 	"sagabench/internal/config"
+	"sagabench/internal/secret"
 	"sagabench/store/open"
 )
 
@@ -245,9 +247,9 @@ func (a *app) valueOf(name string, i int) (flag, value string, ok bool) {
 	return "", a.args[i], i > 0 && a.args[i-1] == "--"+name
 }
 
-// command is what was typed, without secrets.
+// command is what was typed, after the settings in the environment, without secrets.
 func (a *app) command() string {
-	words := []string{programWords}
+	words := append(a.environmentWords(), programWords)
 	for i, arg := range a.args {
 		if flag, setting, ok := a.valueOf(setFlag, i); ok {
 			arg = flag + backend.RedactSetting(open.Redact(setting))
@@ -260,10 +262,37 @@ func (a *app) command() string {
 		} else {
 			arg = open.Redact(arg)
 		}
-		if strings.ContainsAny(arg, " '\"$&;|<>*?()\\") {
-			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-		words = append(words, arg)
+		words = append(words, quoted(arg))
 	}
 	return strings.Join(words, " ")
+}
+
+// environmentWords are the settings in the environment, as a shell takes them before a command.
+// Of a secret only the URL of a server is shown, without its password.
+func (a *app) environmentWords() (words []string) {
+	o := defaults()
+	settings := o.settings()
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		for _, entry := range a.environ {
+			value, found := strings.CutPrefix(entry, config.Variable(key)+"=")
+			if !found {
+				continue
+			}
+			if _, hidden := settings[key].(*secret.Text); hidden && strings.Contains(value, "://") {
+				value = open.Redact(value)
+			} else if hidden {
+				value = "***"
+			}
+			words = append(words, config.Variable(key)+"="+quoted(value))
+		}
+	}
+	return words
+}
+
+// quoted returns a word as a shell takes it.
+func quoted(word string) string {
+	if word != "" && !strings.ContainsAny(word, " '\"$&;|<>*?()\\`#\t\n") {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
