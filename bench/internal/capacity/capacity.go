@@ -195,6 +195,9 @@ func (r *run) scaling(ctx context.Context) ([]result.Step, error) {
 	acknowledged := false
 	for n := 1; n <= mostInFlight; n *= 2 {
 		m, err := r.closed(ctx, n, r.cfg.ScalingStep)
+		if err == nil {
+			r.cfg.Status(fmt.Sprintf("%d in flight: %s/s", n, format.Number(m.Load.AchievedPerS)))
+		}
 		if m.Load.Requests > 0 {
 			points = append(points, m)
 		}
@@ -213,16 +216,15 @@ func (r *run) scaling(ctx context.Context) ([]result.Step, error) {
 func (r *run) closed(ctx context.Context, inFlight int, length time.Duration) (result.Step, error) {
 	shape := r.cfg.Load
 	shape.InFlight, shape.Rate, shape.Duration, shape.Warmup = inFlight, load.Profile{}, length, r.cfg.ScalingWarmup
-	m, err := r.measurer.Measure(ctx, shape)
-	if err == nil {
-		r.cfg.Status(fmt.Sprintf("%d in flight: %s/s", inFlight, format.Number(m.Load.AchievedPerS)))
-	}
-	return m, err
+	return r.measurer.Measure(ctx, shape)
 }
 
 // recheck repeats the best closed loop.
 func (r *run) recheck(ctx context.Context, best result.Load) (result.Step, error) {
 	m, err := r.closed(ctx, best.InFlight, r.cfg.recheckFor(best.AchievedPerS))
+	if err == nil {
+		r.cfg.Status(fmt.Sprintf("%d in flight again: %s/s in its median second", best.InFlight, format.Number(medianPerS(m))))
+	}
 	if m.Load.Requests > 0 {
 		r.found.Rechecks = append(r.found.Rechecks, m)
 	}

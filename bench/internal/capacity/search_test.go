@@ -414,6 +414,7 @@ func TestRun_MakesAllParts(t *testing.T) {
 	require.Equal(t, "closed loops with 1 to 512 in flight", said[0])
 	require.Equal(t, "1 in flight: 100/s", said[1])
 	require.Equal(t, "702/s for 4.00 s: met", said[11])
+	require.Contains(t, said, "16 in flight again: 1,000/s in its median second")
 }
 
 func TestRun_RepeatsTheSearch(t *testing.T) {
