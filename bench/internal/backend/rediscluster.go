@@ -14,6 +14,7 @@ import (
 
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/sample"
+	"sagabench/internal/format"
 	"sagabench/store/open"
 	"sagabench/store/redisstore/redisconn"
 )
@@ -335,9 +336,9 @@ func (c Cluster) Local() bool {
 
 // String says how many nodes it has.
 func (c Cluster) String() string {
-	text := fmt.Sprintf("a Redis Cluster of %d masters", len(c.Masters))
+	text := "a Redis Cluster of " + format.Plural(len(c.Masters), "master")
 	if n := len(c.Replicas); n > 0 {
-		text += fmt.Sprintf(" and %d replicas", n)
+		text += " and " + format.Plural(n, "replica")
 	}
 	return text
 }

@@ -76,7 +76,7 @@ func (l level) judge(slo result.SLO) (met bool, why string) {
 			return false, fmt.Sprintf("overloaded: %s/s achieved of %s/s", format.Number(m.Load.AchievedPerS), format.Number(*m.Load.OfferedPerS))
 		}
 		if start, end, growing := backlog(m, slo); growing {
-			return false, fmt.Sprintf("growing backlog: %s requests waited for an answer at the beginning and %s at the end", format.Count(start), format.Count(end))
+			return false, fmt.Sprintf("growing backlog: %s waited for an answer at the beginning and %s at the end", format.Plural(start, "request"), format.Count(end))
 		}
 	}
 	return true, ""

@@ -14,6 +14,7 @@ import (
 	"sagabench/bench/internal/environment"
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/session"
+	"sagabench/internal/format"
 )
 
 func (a *app) checkCommand() *cobra.Command {
@@ -76,21 +77,21 @@ func (a *app) check(ctx context.Context, name string, allowEmpty bool) error {
 
 func printCheck(w io.Writer, c result.Envelope, total int) error {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s %s (%s): %d sagas, %d ended, %d unfinished\n", c.Run.Store.Driver, c.Run.Store.Version, c.Run.Store.Durability,
-		*c.Check.Terminal+*c.Check.Unfinished, *c.Check.Terminal, *c.Check.Unfinished)
+	fmt.Fprintf(&out, "%s %s (%s): %s, %s ended, %s unfinished\n", c.Run.Store.Driver, c.Run.Store.Version, c.Run.Store.Durability,
+		format.Plural(*c.Check.Terminal+*c.Check.Unfinished, "saga"), format.Count(*c.Check.Terminal), format.Count(*c.Check.Unfinished))
 	if n := c.Check.ForceStopped; n > 0 {
-		fmt.Fprintf(&out, "stopped by force, so not asked whether they were undone: %d\n", n)
+		fmt.Fprintf(&out, "stopped by force, so not asked whether they were undone: %s\n", format.Count(n))
 	}
 	if total == 0 {
 		fmt.Fprintln(&out, "every saga is whole, and the store's bookkeeping agrees")
 	} else {
-		fmt.Fprintf(&out, "%d findings:\n", total)
+		fmt.Fprintf(&out, "%s:\n", format.Plural(total, "finding"))
 	}
 	for _, finding := range c.Validity.Because {
 		fmt.Fprintf(&out, "  - %s\n", finding)
 	}
 	if more := total - len(c.Validity.Because); more > 0 {
-		fmt.Fprintf(&out, "  and %d more\n", more)
+		fmt.Fprintf(&out, "  and %s more\n", format.Count(more))
 	}
 	_, err := io.WriteString(w, out.String())
 	return err

@@ -202,7 +202,7 @@ func StoreConnections(r result.Resources) *float64 {
 func serverConnections(r result.Resources, failed int64) candidate {
 	return candidate{
 		"connections of the store's server", ServerConnections(r, failed),
-		fmt.Sprintf("%%s of those that it allows are open, and it refuses more: %s requests failed", format.Count(failed)),
+		fmt.Sprintf("%%s of those that it allows are open, and it refuses more: %s failed", format.Plural(failed, "request")),
 	}
 }
 

@@ -290,11 +290,11 @@ func higher[T cmp.Ordered](a, b *T) *T {
 
 func (m merge) validity() result.Validity {
 	v := result.Validity{Valid: true}
-	for i, h := range m.hosts {
-		v.Include(fmt.Sprintf("host %d", i+1), h.Run.Validity)
+	for _, h := range m.hosts {
+		v.Include(h.Dir, h.Run.Validity)
 		if share := m.commonShare(h); share < 1-maxUncoveredShare {
-			v.Warnings = append(v.Warnings, fmt.Sprintf("host %d: all hosts were measuring for %s s of its %s s (%s); its latencies are of all its time",
-				i+1, format.Number(m.common.length().Seconds()), format.Number(h.measured.length().Seconds()), format.Percent(share)))
+			v.Warnings = append(v.Warnings, fmt.Sprintf("%s: all hosts were measuring for %s s of its %s s (%s); its latencies are of all its time",
+				h.Dir, format.Number(m.common.length().Seconds()), format.Number(h.measured.length().Seconds()), format.Percent(share)))
 		}
 	}
 	return v

@@ -487,7 +487,7 @@ func TestMake_RefusesWhatCarriesNoPlan(t *testing.T) {
 		"nothing":  {good, nil, "nothing was measured in an open loop"},
 		"p99.999":  {goal(99.999, 20), of(searched()), "p99.999 is not measured"},
 		"too fast": {goal(99, 1), of(searched()), "no rate was held at p99 ≤ 1 ms: not even 8,000/s (p99 is 18.0 ms)"},
-		"unjudged": {goal(99.9, 100), of(searched()), "no rate was held at p99.9 ≤ 100 ms: not even 8,000/s (80000 requests are too few for p99.9)"},
+		"unjudged": {goal(99.9, 100), of(searched()), "no rate was held at p99.9 ≤ 100 ms: not even 8,000/s (too few requests for p99.9: 80,000)"},
 		"closed loop": {good, []result.Result{{Run: &result.Summary{
 			Envelope: result.Envelope{
 				Validity: result.Validity{Valid: true},

@@ -14,6 +14,7 @@ import (
 	"sagabench/bench/internal/load"
 	"sagabench/bench/internal/result"
 	"sagabench/bench/internal/session"
+	"sagabench/internal/format"
 )
 
 // LineEvery is the time between lines where nobody watches a terminal.
@@ -115,7 +116,7 @@ func state(p load.Progress, busy result.Sample) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%.0f sagas/s, p50 %.2f ms, p99 %.2f ms", p.PerS, ms(p.P50), ms(p.P99))
 	if p.Errors > 0 {
-		fmt.Fprintf(&b, ", %d errors", p.Errors)
+		b.WriteString(", " + format.Plural(p.Errors, "error"))
 	}
 	for _, process := range []struct {
 		name  string

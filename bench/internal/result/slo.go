@@ -39,7 +39,7 @@ func (o SLO) Judge(m Measurement) (met *bool, why string) {
 	for _, limit := range o.Latencies {
 		switch ms := m.LatencyMS.At(limit.Percentile); {
 		case ms == nil:
-			return nil, fmt.Sprintf("%d requests are too few for %s", l.Requests, limit.Name())
+			return nil, fmt.Sprintf("too few requests for %s: %s", limit.Name(), format.Count(l.Requests))
 		case *ms > limit.MS:
 			return no("%s is %s ms", limit.Name(), format.Number(*ms))
 		}
