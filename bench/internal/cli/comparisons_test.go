@@ -44,7 +44,7 @@ func shortened(f matrix.File) matrix.File {
 			for _, key := range []string{
 				matrix.KeyStore, matrix.KeyBinary, matrix.KeyDurability, matrix.KeyNodes, matrix.KeyReplicas, matrix.KeyOperation, matrix.KeyClient, matrix.KeyCrash,
 			} {
-				what += " " + v.Values.Text(key)
+				what += " " + v.Values[key]
 			}
 			if seen[what] {
 				continue

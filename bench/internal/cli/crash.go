@@ -25,7 +25,7 @@ func (a *app) runCrash(ctx context.Context, job matrix.Job) (run result.MatrixRu
 	cfg := loss.Default()
 	cfg.Store, cfg.Program, cfg.Token, cfg.Scenario = started.Store, started.Program, own.cfg.Token, own.cfg.Scenario
 	cfg.Servers = servers
-	cfg.Crash = cmp.Or(loss.Crash(job.Variant.Values.Text(matrix.KeyCrash)), cfg.Crash)
+	cfg.Crash = cmp.Or(loss.Crash(job.Variant.Values[matrix.KeyCrash]), cfg.Crash)
 	cfg.InFlight, cfg.Duration, cfg.Dir = own.cfg.Load.InFlight, job.Variant.Values.Duration(matrix.KeyDuration, cfg.Duration), job.Dir
 	began := time.Now()
 	found, err := loss.Run(ctx, cfg)

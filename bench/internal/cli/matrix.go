@@ -136,14 +136,14 @@ func (a *app) jobVariant(job matrix.Job, without ...string) (*variant, error) {
 		words = append(words, "--start")
 	}
 	for _, key := range jobFlags {
-		if value := values.Text(key); value != "" && !slices.Contains(without, key) {
+		if value := values[key]; value != "" && !slices.Contains(without, key) {
 			words = append(words, "--"+strings.ReplaceAll(key, "_", "-")+"="+value)
 		}
 	}
 	for _, setting := range start.Set {
 		words = append(words, "--"+setFlag+"="+setting)
 	}
-	if values.Text(matrix.KeyRate) != "" {
+	if values[matrix.KeyRate] != "" {
 		words = append(words, "--arrival=poisson")
 	}
 	slices.Sort(words[1:]) // the same command each time
@@ -170,7 +170,7 @@ func (a *app) runSagas(ctx context.Context, job matrix.Job) (result.MatrixRun, e
 		return result.MatrixRun{}, err
 	}
 	var slo *result.SLO
-	if text := job.Variant.Values.Text(matrix.KeySLO); text != "" {
+	if text := job.Variant.Values[matrix.KeySLO]; text != "" {
 		asked, err := result.ParseSLO(text)
 		if err != nil {
 			return result.MatrixRun{}, err
@@ -179,7 +179,7 @@ func (a *app) runSagas(ctx context.Context, job matrix.Job) (result.MatrixRun, e
 	}
 	s, err := v.measure(ctx, job.Dir)
 	metrics := matrix.OfSaga(s, slo)
-	if job.Variant.Values.Text(matrix.KeyNodes) == "1" {
+	if job.Variant.Values[matrix.KeyNodes] == "1" {
 		matrix.AddBusiest(metrics)
 	}
 	return result.MatrixRun{Envelope: s.Envelope, CPULimit: v.cpuLimit, Metrics: metrics}, err
@@ -193,7 +193,7 @@ func (a *app) runCapacity(ctx context.Context, job matrix.Job) (result.MatrixRun
 		return result.MatrixRun{}, err
 	}
 	cfg := capacity.Default().WithHold(values.Duration(matrix.KeyHold, capacity.Default().Hold))
-	if text := values.Text(matrix.KeySLO); text != "" {
+	if text := values[matrix.KeySLO]; text != "" {
 		if cfg.SLO, err = result.ParseSLO(text); err != nil {
 			return result.MatrixRun{}, err
 		}

@@ -29,7 +29,7 @@ func (a *app) runOperation(ctx context.Context, job matrix.Job) (run result.Matr
 	if err != nil {
 		return run, err
 	}
-	if asked := values.Text(matrix.KeyDurability); asked != "" && asked != r.Store.Durability.String() {
+	if asked := values[matrix.KeyDurability]; asked != "" && asked != r.Store.Durability.String() {
 		return run, fmt.Errorf("durability: the server has %s in place of %s", r.Store.Durability, asked)
 	}
 	run.CPULimit, run.Metrics, run.LatencyFrom = servers.CPULimit, r.Metrics(), redisops.LatencyFrom(cfg.Client)

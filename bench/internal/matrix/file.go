@@ -49,6 +49,7 @@ type Axis struct {
 type Value struct {
 	Name string
 	Set  Values
+	at   place // in the file
 }
 
 // Quick is what a short run of a table changes.
@@ -229,7 +230,7 @@ func (p *parser) table(n *yaml.Node, path string) Table {
 		"title": required(func(n *yaml.Node, path string) { t.Title = p.text(n, path) }),
 		"measure": required(func(n *yaml.Node, path string) {
 			if t.Measure = Measure(p.text(n, path)); !slices.Contains(measures, t.Measure) {
-				p.fail(n, path, "%q: want one of %s", t.Measure, joined(measures))
+				p.fail(n, path, "%q: want one of %v", t.Measure, measures)
 			}
 		}),
 		"repeats": optional(func(n *yaml.Node, path string) { t.Repeats = p.repeats(n, path) }),
@@ -267,10 +268,22 @@ func (p *parser) combinations(t Table, n *yaml.Node, path string, axes place) {
 			return
 		}
 	}
-	for _, v := range slices.Concat(t.Variants(), t.quick().Variants()) {
-		if err := checkStore(t.Measure, v.Values); err != nil {
-			p.fail(n, path, "%s: %v", v.Name(), err)
-			return
+	for _, t := range []Table{t, t.quick()} {
+		for _, v := range t.Variants() {
+			if err := checkStore(t.Measure, v.Values); err != nil {
+				at := place{n, path}
+				for i, one := range v.of { // the last value without which it would be another error, or none
+					rest := t.Set
+					for _, other := range slices.Delete(slices.Clone(v.of), i, i+1) {
+						rest = merged(rest, other.Set)
+					}
+					if fmt.Sprint(checkStore(t.Measure, rest)) != err.Error() {
+						at = one.at
+					}
+				}
+				p.fail(at.n, at.path, "%s: %v", v.Name(), err)
+				return
+			}
 		}
 	}
 }
@@ -313,6 +326,7 @@ func (p *parser) axisValues(m Measure, axis string, n *yaml.Node, path string) (
 		if slices.ContainsFunc(values, func(other Value) bool { return other.Name == v.Name }) {
 			p.fail(n, path, "%q: there is another value of this name", v.Name)
 		}
+		v.at = place{n, path}
 		values = append(values, v)
 	})
 	return values
@@ -390,12 +404,4 @@ func (t Table) axisNames() (names []string) {
 		names = append(names, a.Name)
 	}
 	return names
-}
-
-func joined[T ~string](list []T) string {
-	var texts []string
-	for _, x := range list {
-		texts = append(texts, string(x))
-	}
-	return strings.Join(texts, ", ")
 }

@@ -53,7 +53,7 @@ func TestParse_ReadsTablesAndTheirVariants(t *testing.T) {
 	require.Equal(t, []string{"Redis 7.0", "LPUSH"}, variants[5].Names)
 	first := variants[0].Values
 	require.Equal(t, map[string]string{"save": "", "appendonly": "yes"}, first.Settings(), "those of a variant replace those of the table one by one")
-	require.Equal(t, "SET", first.Text(matrix.KeyOperation), "a scalar sets the key with the name of the axis")
+	require.Equal(t, "SET", first[matrix.KeyOperation], "a scalar sets the key with the name of the axis")
 	require.Equal(t, 50, first.Int(matrix.KeyClients, 1))
 	require.Equal(t, 7, first.Int(matrix.KeyPipeline, 7))
 	require.Equal(t, "no", variants[5].Values.Settings()["appendonly"])
@@ -85,7 +85,7 @@ func TestParse_NamesLineAndFieldOfAMistake(t *testing.T) {
 		"unknown field of a table":  {"measure: saga", "meassure: saga", "line 19: tables[1].meassure: unknown field: want one of axes, compare, measure"},
 		"a field twice":             {"repeats: 4", "repeats: 4\n    repeats: 5", "line 7: tables[0].repeats: it is there twice"},
 		"no measure":                {"    measure: saga\n", "", "line 17: tables[1]: measure is missing"},
-		"unknown measure":           {"measure: saga", "measure: sagas", `line 19: tables[1].measure: "sagas": want one of saga, capacity, operation, crash`},
+		"unknown measure":           {"measure: saga", "measure: sagas", `line 19: tables[1].measure: "sagas": want one of [saga capacity operation crash]`},
 		"a name with a space":       {"name: sagas", "name: the sagas", `line 17: tables[1].name: "the sagas": want 1 to 64 of a-z, 0-9 and -`},
 		"a name twice":              {"name: sagas", "name: operations", `line 17: tables[1].name: "operations": there is another table of this name`},
 		"repeats are no number":     {"repeats: 4", "repeats: many", `line 6: tables[0].repeats: "many": want a whole number from 1 to 100`},
@@ -105,7 +105,7 @@ func TestParse_NamesLineAndFieldOfAMistake(t *testing.T) {
 		"a value twice":             {"[SET, GET, LPUSH]", "[SET, GET, SET]", `line 14: tables[0].axes[1].values[2]: "SET": there is another value of this name`},
 		"a value that is no key":    {"name: store\n", "name: engine\n", "line 22: tables[1].axes[0].values[0]: unknown key for measure saga"},
 		"an unknown operation":      {"[SET, GET, LPUSH]", "[SET, GET, MGET]", `line 14: tables[0].axes[1].values[2]: "MGET": want one of SET, GET`},
-		"binary and image":          {"{clients: 50, ", "{clients: 50, image: 'redis:8', ", "line 3: tables[0]: Redis 5.0, SET: both binary and image: want one of them"},
+		"binary and image":          {"{clients: 50, ", "{clients: 50, image: 'redis:8', ", "line 11: tables[0].axes[0].values[0]: Redis 5.0, SET: both binary and image: want one of them"},
 		"an image of a crash":       {"measure: saga", "measure: crash\n    set: {image: redis}", "line 20: tables[1].set.image: unknown key for measure crash"},
 		"an image that is a flag":   {"{name: Redis 7.0}", "{name: 8, set: {image: --rm}}", `line 12: tables[0].axes[0].values[1].set.image: "--rm": want a container image with the server, as redis:7.2`},
 		"an unknown store":          {"[pebble, redis]", "[pebble, oracle]", `line 22: tables[1].axes[0].values[1]: "oracle": want pebble, redis`},
@@ -118,8 +118,9 @@ func TestParse_NamesLineAndFieldOfAMistake(t *testing.T) {
 		"a control character":       {"title: Redis 5.0 and 7.0", `title: "Redis\e[2J"`, "line 1: title: want a text of one line without control characters"},
 		"quick of no known URL":     {"axes: {operation: [GET]}", "axes: {operation: ['redis://u:topsecret@h/']}", `"redis://u:***@h/" is no value of axis operation`},
 		"no store":                  {"name: store\n        values: [pebble, redis]", "name: steps\n        values: [1, 2]", "line 17: tables[1]: 1: store is missing"},
-		"D0 of Pebble":              {"measure: saga", "measure: saga\n    set: {durability: D0}", "line 17: tables[1]: pebble: durability: D0 is not available for pebble: want D2, D3"},
+		"D0 of Pebble":              {"measure: saga", "measure: saga\n    set: {durability: D0}", "line 23: tables[1].axes[0].values[0]: pebble: durability: D0 is not available for pebble: want D2, D3"},
 		"D4 of Pebble":              {"measure: saga", "measure: saga\n    set: {durability: D4}", "pebble: durability: D4 is not available for pebble, which has no replica: want D2, D3"},
+		"D4, no replica":            {"[pebble, redis]", "[{name: one, set: {store: redis, durability: D4, replicas: 0}}]", "line 22: tables[1].axes[0].values[0]: one: replicas: 0, must be at least 1 with durability D4"},
 		"settings of Pebble":        {"measure: saga", "measure: saga\n    set: {settings: {sync: 1}}", "pebble: settings are for a server that is started, and this store has none"},
 		"nodes of Pebble":           {"measure: saga", "measure: saga\n    set: {nodes: 3}", "pebble: nodes and replicas are for servers that a variant starts"},
 		"cores of a server":         {"[pebble, redis]", "['redis://:topsecret@h/']\n    set: {cpus: 1}", "redis://:***@h/: binary, image and cpus are for a server that is started"},
@@ -149,5 +150,5 @@ func TestParse_NamesNoPassword(t *testing.T) {
 	require.NoError(t, err)
 	variants := f.Tables[1].Variants()
 	require.Equal(t, []string{"redis://u:***@h/", "redis://:***@h/"}, []string{variants[0].Name(), variants[1].Name()})
-	require.Equal(t, "redis://u:topsecret@h/", variants[0].Values.Text(matrix.KeyStore))
+	require.Equal(t, "redis://u:topsecret@h/", variants[0].Values[matrix.KeyStore])
 }

@@ -93,5 +93,5 @@ func lostNothing(t result.MatrixTable) string {
 			safe = append(safe, name)
 		}
 	}
-	return "nothing lost in any crash: " + cmp.Or(strings.Join(safe, ", "), "none of the variants")
+	return "nothing lost in any crash: " + cmp.Or(strings.Join(safe, " and "), "none of the variants")
 }

@@ -92,7 +92,9 @@ var keys = []key{
 		_, err := open.Parse(text, open.Config{})
 		return text, err == nil
 	}},
-	textKey(KeyBinary, measures, "the server's binary: a name on PATH, a path, or a version of Redis in LAB_REDIS_SERVERS"),
+	{KeyBinary, measures, "the server's binary: a name on PATH, a path, or a version of Redis in LAB_REDIS_SERVERS", func(text string) (string, bool) {
+		return text, text != "" && !strings.ContainsAny(text, " \t\n")
+	}},
 	{KeyImage, []Measure{MeasureSaga, MeasureCapacity, MeasureOperation}, "a container image with the server, as redis:7.2", func(text string) (string, bool) {
 		return text, imageName.MatchString(text)
 	}},
@@ -134,10 +136,6 @@ var keys = []key{
 
 // imageName is what engines take as a name of an image, with a host, a tag and a digest.
 var imageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]*$`)
-
-func textKey(name string, of []Measure, want string) key {
-	return key{name, of, want, func(text string) (string, bool) { return text, text != "" && !strings.ContainsAny(text, " \t\n") }}
-}
 
 func integer(name string, of []Measure, least, most int64) key {
 	return key{name, of, fmt.Sprintf("a whole number from %d to %d", least, most), func(text string) (string, bool) {
@@ -191,9 +189,6 @@ func keysOf(m Measure) (names []string) {
 // Values are the checked values of a variant by key. A key that is absent has the default of
 // what measures it.
 type Values map[string]string
-
-// Text returns a value, or "" if it is absent.
-func (v Values) Text(key string) string { return v[key] }
 
 // Int returns a whole number, or other if it is absent.
 func (v Values) Int(key string, other int) int {

@@ -13,6 +13,7 @@ import (
 type Variant struct {
 	Names  []string // of its values, in the order of the axes
 	Values Values
+	of     []Value
 }
 
 // Name returns the names of its values in one text.
@@ -84,7 +85,7 @@ func (t Table) Variants() []Variant {
 		var next []Variant
 		for _, v := range variants {
 			for _, value := range a.Values {
-				next = append(next, Variant{Names: append(slices.Clone(v.Names), value.Name), Values: merged(v.Values, value.Set)})
+				next = append(next, Variant{Names: append(slices.Clone(v.Names), value.Name), Values: merged(v.Values, value.Set), of: append(slices.Clone(v.of), value)})
 			}
 		}
 		variants = next

@@ -144,13 +144,13 @@ tables:
 	f := &fake{
 		metrics: func(job matrix.Job) map[string]float64 {
 			x := 1 + 0.01*rng.Float64()
-			if job.Variant.Values.Text(matrix.KeyClient) == "redis-benchmark" {
+			if job.Variant.Values[matrix.KeyClient] == "redis-benchmark" {
 				x /= 2
 			}
 			return map[string]float64{"p50_ms": x, "server_cpu_us": x}
 		},
 		change: func(job matrix.Job, r *result.MatrixRun) error {
-			r.LatencyFrom = redisops.LatencyFrom(job.Variant.Values.Text(matrix.KeyClient))
+			r.LatencyFrom = redisops.LatencyFrom(job.Variant.Values[matrix.KeyClient])
 			return nil
 		},
 	}

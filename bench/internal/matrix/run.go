@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -189,7 +190,7 @@ func (cfg Config) pull(ctx context.Context, m Matrix) {
 	pulled := map[string]bool{"": true}
 	for _, t := range m.Tables {
 		for _, v := range t.Variants {
-			image := v.Values.Text(KeyImage)
+			image := v.Values[KeyImage]
 			if pulled[image] || !slices.Contains(v.Runs, nil) {
 				continue
 			}
@@ -204,10 +205,7 @@ func (cfg Config) pull(ctx context.Context, m Matrix) {
 // read returns the plan of the directory, or a new one. It refuses a directory of another.
 func (cfg Config) read() (plan saved, resumed bool, err error) {
 	o := cfg.Options
-	plan = saved{File: cfg.File.Name, Hash: cfg.File.Hash, Quick: o.Quick, Repeats: o.Repeats, Overrides: map[string]string{}, Seed: o.Seed}
-	for key, value := range o.Override {
-		plan.Overrides[key] = value
-	}
+	plan = saved{File: cfg.File.Name, Hash: cfg.File.Hash, Quick: o.Quick, Repeats: o.Repeats, Overrides: maps.Collect(maps.All(o.Override)), Seed: o.Seed}
 	text, err := os.ReadFile(filepath.Join(cfg.Dir, filePlan))
 	if errors.Is(err, fs.ErrNotExist) {
 		if plan.Seed == 0 {

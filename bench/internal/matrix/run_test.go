@@ -275,7 +275,7 @@ func TestRun_OverridesValuesOfTablesThatHaveTheKey(t *testing.T) {
 	t.Parallel()
 	var seen []string
 	f := &fake{metrics: func(job matrix.Job) map[string]float64 {
-		seen = append(seen, job.Variant.Values.Text("rate"))
+		seen = append(seen, job.Variant.Values["rate"])
 		return nil
 	}}
 	cfg := config(t, f, "{name: a}, {name: b, set: {rate: 5/s}}", 3)

@@ -12,16 +12,16 @@ import (
 )
 
 // Store returns the store that the values name. Operations have one without a name: Redis.
-func (v Values) Store() string { return cmp.Or(v.Text(KeyStore), open.Redis) }
+func (v Values) Store() string { return cmp.Or(v[KeyStore], open.Redis) }
 
 // Start returns what the values say of the server to start for a store. A store that is named by
 // the address of a server, or is embedded, has none.
 func (v Values) Start(t open.Target) backend.Start {
 	s := backend.Start{
-		Start: !t.Embedded() && v.Store() == t.Driver, Durability: v.Text(KeyDurability),
+		Start: !t.Embedded() && v.Store() == t.Driver, Durability: v[KeyDurability],
 		Nodes: v.Int(KeyNodes, 1), Replicas: v.Int(KeyReplicas, backend.ReplicasOfClass),
 	}
-	s.Server.Binary, s.Server.Image, s.Server.CPUs = v.Text(KeyBinary), v.Text(KeyImage), v.Float(KeyCPUs, 0)
+	s.Server.Binary, s.Server.Image, s.Server.CPUs = v[KeyBinary], v[KeyImage], v.Float(KeyCPUs, 0)
 	for name, value := range v.Settings() {
 		s.Set = append(s.Set, name+"="+value)
 	}
@@ -40,7 +40,7 @@ func checkStore(m Measure, v Values) error {
 	}
 	s := v.Start(t)
 	switch {
-	case m != MeasureOperation && v.Text(KeyStore) == "":
+	case m != MeasureOperation && v[KeyStore] == "":
 		return errors.New("store is missing")
 	case s.Server.Binary != "" && s.Server.Image != "":
 		return errors.New("both binary and image: want one of them")
