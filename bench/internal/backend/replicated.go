@@ -106,6 +106,10 @@ func (w withReplicas) AddTo(u *sample.Usage) {
 		all = append(all, one)
 	}
 	u.Resources.StoreOneCore = all[0].Resources.StoreOneCore
+	if cpu := all[0].Total.StoreCPUUS; cpu != nil && u.Elapsed > 0 {
+		cores := *cpu / float64(u.Elapsed.Microseconds())
+		u.Resources.StorePrimaryCores = &cores
+	}
 	combine(result.CostFields, &u.Total, all, all[:1], func(u sample.Usage) result.Cost { return u.Total })
 	combine(result.ResourceFields, &u.Resources, all, all[:1], func(u sample.Usage) result.Resources { return u.Resources })
 }

@@ -70,6 +70,8 @@ func TestUsage_OfAServerWithAReplica_IsTheSumOfBoth(t *testing.T) {
 			}
 			primary, sum := finish(t, one), finish(t, both)
 			require.Greater(t, *sum.Total.StoreCPUUS, *primary.Total.StoreCPUUS)
+			require.Positive(t, *sum.Resources.StorePrimaryCores)
+			require.Less(t, *sum.Resources.StorePrimaryCores, *sum.Resources.StoreCores)
 			require.Greater(t, *sum.Total.StoreBytesWritten, *primary.Total.StoreBytesWritten)
 			require.Greater(t, *sum.Resources.StoreRSSBytes, 1.3**primary.Resources.StoreRSSBytes)
 			require.NotNil(t, sum.Resources.StoreDebtBytes)

@@ -164,6 +164,8 @@ func (e evidence) differs(run result.Run, environment result.Environment) string
 		return "stores"
 	case run.Store.Masters() != e.store.Masters():
 		return "numbers of masters"
+	case run.Store.Replicated() != e.store.Replicated():
+		return "numbers of servers: one has a replica"
 	case run.Store.Durability != e.store.Durability:
 		return "durability classes"
 	case run.Scenario != e.scenario:

@@ -38,6 +38,11 @@ func mainCPU(m result.Step) *float64 {
 	return ratio(m.Resources.StoreMainCore, &m.Load.AchievedPerS, perCore)
 }
 
+// primaryCPU is that of a server without its replica's.
+func primaryCPU(m result.Step) *float64 {
+	return ratio(m.Resources.StorePrimaryCores, &m.Load.AchievedPerS, perCore)
+}
+
 // childCPU is that of the children which rewrite the log and write snapshots.
 func childCPU(m result.Step) *float64 {
 	return ratio(m.Resources.StoreChildCores, &m.Load.AchievedPerS, perCore)

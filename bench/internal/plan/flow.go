@@ -90,6 +90,9 @@ func (s sizing) memoryOfRedis(sagas []Line, masters *int) []Line {
 	if s.e.store.Masters() > 0 {
 		sum.Basis += ", of all masters; a replica needs as much as its master"
 	}
+	if s.e.store.Replicated() {
+		sum.Basis += ", of the primary; its replica needs as much"
+	}
 	has, of, machines := float64(s.e.memory), "", 1.0
 	if masters != nil && *masters > 1 {
 		of, machines = fmt.Sprintf("for each of %d masters ", *masters), float64(*masters)
@@ -128,6 +131,9 @@ func (s sizing) flows(each float64) []Line {
 	disk := line("written to disk", "bytes/s", "written to disk per saga", " bytes", written)
 	synced := line("store fsyncs", "/s", "fsyncs per saga", "", fsyncs)
 	for _, l := range []*Line{&disk, &synced} {
+		if s.e.store.Replicated() {
+			l.Caveat = both
+		}
 		if l.Value != nil && s.e.disk != nil {
 			l.Basis += ", on " + s.e.disk.String()
 		}

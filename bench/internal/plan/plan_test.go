@@ -397,6 +397,31 @@ func TestMake_GivesSQLOnePrimary(t *testing.T) {
 	require.Contains(t, shown(large, validity, "").Headline, "; extrapolated: the store was measured to hold 8,000/s")
 }
 
+// Each server of a pair needs the cores of the one that does more, the primary.
+func TestMake_GivesAServerWithAReplicaTheCoresOfOne(t *testing.T) {
+	t.Parallel()
+	c := sql()
+	c.Run.Store.Settings = map[string]string{result.KeyReplica: "started with the server"}
+	for i := range c.Capacity.Steps {
+		r := &c.Capacity.Steps[i].Resources
+		r.StorePrimaryCores = ptr(*r.StoreCores / 2)
+	}
+	p, validity, err := plan.Make(plan.Demand{RatePerS: 250_000, Peak: 2, SLO: level}, of(c))
+	require.NoError(t, err)
+	require.InDelta(t, 3, *line(t, p.Lines, "store cores").Value, 0) // half of 4.5, at most 90% busy
+	used := line(t, p.Lines, "store CPU")
+	require.InEpsilon(t, 4.5, *used.Value, 1e-9)
+	for _, l := range []plan.Line{used, line(t, p.Lines, "store fsyncs"), line(t, p.Lines, "written to disk")} {
+		require.Equal(t, "primary and replica together", l.Caveat)
+	}
+	require.Contains(t, shown(p, validity, "").Headline, "1 store node (mysql) with a replica for 250,000 sagas/s")
+
+	alone := sql()
+	alone.Run.ID = "another"
+	_, _, err = plan.Make(plan.Demand{RatePerS: 1, Peak: 1, SLO: level}, append(of(c), of(alone)...))
+	require.ErrorContains(t, err, "different numbers of servers: one has a replica")
+}
+
 // Of machines of their own the app's CPU is known from /metrics, and a remote SQL server's
 // is not.
 func TestMake_OnMachinesOfTheirOwn(t *testing.T) {

@@ -144,17 +144,27 @@ func (s sizing) nodes() group {
 		}
 	}
 	used := s.e.at(s.peak, "store CPU per saga", " µs", storeCPU).line("store CPU", "cores busy", s.peak/perCore)
+	children := s.e.at(s.peak, "CPU of children per saga", " µs", childCPU).line("store children", "cores busy", s.peak/perCore)
+	own := used
+	if s.e.store.Replicated() {
+		nodes.Unit, used.Caveat, children.Caveat = "primary with a replica like it", both, both
+		if f := s.e.at(s.peak, "CPU of the primary per saga", " µs", primaryCPU); f.known {
+			own = f.line("", "", s.peak/perCore)
+		}
+	}
 	if s.e.oneCore() {
 		if why := s.impossible(); why != "" {
 			nodes.Value, nodes.Caveat, g.n = nil, why, nil
 		}
-		children := s.e.at(s.peak, "CPU of children per saga", " µs", childCPU).line("store children", "cores busy", s.peak/perCore)
 		g.lines = []Line{nodes, s.commands(s.peak).line("store main thread", "of its one core", s.peak/perCore), children, used}
 		return g
 	}
-	g.lines = []Line{nodes, s.cores(used), used}
+	g.lines = []Line{nodes, s.cores(own), used}
 	return g
 }
+
+// both qualifies the figures of a server with a replica that are sums.
+const both = "primary and replica together"
 
 const measureCluster = "a Redis Cluster may carry more: measure one (bench capacity redis --start --nodes 3, or with its URL)"
 

@@ -80,8 +80,7 @@ func planCells(l plan.Line) []string {
 // is no such number, and whether that was measured.
 func planHeadline(p plan.Plan) string {
 	count := func(noun string) string {
-		i := slices.IndexFunc(p.Lines, func(l plan.Line) bool { return l.What == noun+"s" })
-		n := p.Lines[i].Value
+		n := p.Lines[slices.IndexFunc(p.Lines, func(l plan.Line) bool { return l.What == noun+"s" })].Value
 		if n != nil && *n == 1 {
 			return "1 " + noun
 		}
@@ -95,6 +94,9 @@ func planHeadline(p plan.Plan) string {
 		machines += ", each with its own store (" + p.Store.Driver + ")"
 	default:
 		machines += " and " + count("store node") + " (" + p.Store.Driver + ")"
+	}
+	if p.Store.Replicated() {
+		machines += " with a replica"
 	}
 	rate := format.Number(p.RatePerS) + " sagas/s"
 	if p.PeakPerS > p.RatePerS {

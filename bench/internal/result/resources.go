@@ -7,6 +7,7 @@ type Resources struct {
 	AppCores          *float64 `json:"app_cores" label:"app, cores"`
 	StoreCores        *float64 `json:"store_cores" label:"store, cores" merge:"store"`
 	StoreMainCore     *float64 `json:"store_main_core" label:"store's main thread, cores" merge:"store"`       // of a Redis: the one that runs its commands; of a cluster that of the busiest master
+	StorePrimaryCores *float64 `json:"store_primary_cores" label:"store's primary, cores" merge:"store"`       // of a server with a replica: its own, which are a part of the store's
 	StoreChildCores   *float64 `json:"store_child_cores" label:"store's children, cores" merge:"store"`        // of a Redis: rewrites and snapshots that ended meanwhile, all of their CPU
 	StoreOneCore      bool     `json:"store_one_core"`                                                         // whether the store's server, or each node of a cluster, runs its commands on one core
 	StoreCPUImbalance *float64 `json:"store_cpu_imbalance" label:"CPU imbalance of the masters" merge:"store"` // of a Redis Cluster: CPU of the busiest master divided by the mean of all masters

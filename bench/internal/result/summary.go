@@ -94,11 +94,14 @@ const KeyReplica = "replica"
 // CostNote returns ", replica included" if the costs of the store are those of its server and
 // a replica.
 func (s Store) CostNote() string {
-	if s.Settings[KeyReplica] == "" {
+	if !s.Replicated() {
 		return ""
 	}
 	return ", replica included"
 }
+
+// Replicated reports whether the costs of the store are those of its server and a replica.
+func (s Store) Replicated() bool { return s.Settings[KeyReplica] != "" }
 
 // Scenario is the saga that was run.
 type Scenario struct {
