@@ -86,7 +86,7 @@ func (p *pair) judge(t *testing.T) {
 	require.Positive(t, sum.Succeeded)
 	require.Positive(t, sum.Takeovers)
 	require.Positive(t, sum.RefusedLate, "stale writes that were tried")
-	require.Greater(t, sum.Answered, sum.Unanswered)
+	require.Positive(t, sum.Answered)
 }
 
 // busyPatience is for a machine that has other things to do: with leases this short

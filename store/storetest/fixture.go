@@ -254,6 +254,8 @@ func listAll(ctx context.Context, t require.TestingT, s store.Store, q store.Que
 	}
 }
 
+var began = time.Now() // before any record was written
+
 // wellFormed fails if no store can have written r.
 func wellFormed(t require.TestingT, r store.Record) {
 	require.NoError(t, store.CheckGID(r.GID))
@@ -262,7 +264,7 @@ func wellFormed(t require.TestingT, r store.Record) {
 	}
 	require.NoError(t, r.Check())
 	require.Equal(t, r.Status.Final(), r.Due.IsZero(), "%s is %v and due %v", r.GID, r.Status, r.Due)
-	require.WithinDuration(t, time.Now(), r.Created, tolerance, "creation of %s", r.GID)
+	require.WithinRange(t, r.Created, began.Add(-tolerance), time.Now().Add(tolerance), "creation of %s", r.GID)
 	require.False(t, r.Updated.Before(r.Created), "%s, created %v, was updated before, %v", r.GID, r.Created, r.Updated)
 	for _, at := range []time.Time{r.Created, r.Updated, r.Due} {
 		require.True(t, at.Equal(at.Truncate(time.Millisecond)), "times are to the millisecond: %v", at)
