@@ -377,6 +377,20 @@ func TestRun_RedisLosesTheAbort_GoesOnCompensating(t *testing.T) {
 			require.NoError(t, cluster.WaitReady(within(t, patience)))
 		})
 	})
+	t.Run("a network splits, and both sides of a cluster have a master", func(t *testing.T) {
+		t.Parallel()
+		cluster := labtest.StartCluster(t, redisnodes.ClusterConfig{Masters: 1, Replicas: 1, CanCutOff: true, Node: lab.Config{
+			Settings: map[string]string{"cluster-node-timeout": "60000"}, // neither side notices
+		}})
+		nodes := cluster.Nodes()
+		losesTheAbort(t, nodes[0], func(*redis.Client) {
+			require.NoError(t, cluster.CutOff(t.Context(), nodes[0]))
+			require.NoError(t, connect(t, nodes[1]).Do(t.Context(), "CLUSTER", "FAILOVER", "TAKEOVER").Err())
+		}, func() {
+			require.NoError(t, cluster.Reconnect(t.Context()))
+			require.NoError(t, cluster.WaitReady(within(t, patience)))
+		})
+	})
 }
 
 func losesTheAbort(t *testing.T, server *lab.Server, remember func(*redis.Client), goBack func()) {

@@ -27,7 +27,8 @@
 //
 // To test crashes and slow disks, [Server.Kill] ends a server like a crash of its process,
 // [Server.LosePower] like a crash of its machine, [Server.Destroy] like the loss of its
-// machine, and [Server.SlowSync] delays its syncs.
+// machine, and [Server.SlowSync] delays its syncs. CutOff of a redisnodes.Cluster cuts nodes
+// off from the others.
 //
 // Installing the binaries is left to the user (make deps); [ErrNotInstalled] says how.
 package lab

@@ -137,23 +137,23 @@ func (n *nodes) checkSeeds(ctx context.Context) error {
 	return nil
 }
 
-// refresh asks the known servers of a cluster but one who holds the slots, and believes
-// the first answer. A server that was cut off may have an old one, which its MOVED and
-// CLUSTERDOWN will tell: it is the one that is not asked then, as it may always be the
-// first. If none answers, refresh asks those of the URL.
+// refresh asks the known servers of a cluster but one, who may not answer, or may be cut off
+// from the others and not know, who holds the slots. If none answers, it asks those of the URL.
 func (n *nodes) refresh(ctx context.Context, but *node) error {
 	n.mu.Lock()
 	known := slices.Collect(maps.Values(n.known))
 	n.mu.Unlock()
-	known = slices.DeleteFunc(known, func(server *node) bool { return server == but })
-	if len(known) > 0 && n.ask(ctx, known) == nil {
+	known = slices.DeleteFunc(known, func(server *node) bool { return but != nil && server.address == but.address })
+	if len(known) > 0 && n.ask(ctx, known, but) == nil {
 		return nil
 	}
-	return n.ask(ctx, n.seeds)
+	return n.ask(ctx, n.seeds, but)
 }
 
-// ask asks servers of a cluster who holds the slots.
-func (n *nodes) ask(ctx context.Context, servers []*node) error {
+// ask asks servers of a cluster who holds the slots, and believes the first one that says
+// that lost holds none any more, or, if there is none, the first one. Those that are cut off
+// together with lost would say for ever that it holds its slots, and may be the fastest.
+func (n *nodes) ask(ctx context.Context, servers []*node, lost *node) error {
 	ctx, cancel := context.WithTimeout(ctx, n.timeout)
 	defer cancel()
 	type answer struct {
@@ -169,19 +169,33 @@ func (n *nodes) ask(ctx context.Context, servers []*node) error {
 		})
 	}
 	var err error
+	var first []slotRange
+	var enough <-chan time.Time // the others have had time, too
 	for range servers {
-		a := <-answers
+		var a answer
+		select {
+		case a = <-answers:
+		case <-enough:
+			n.set(first)
+			return nil
+		}
 		switch {
 		case a.err != nil:
 			err = a.err
 		case len(a.ranges) == 0:
 			err = fmt.Errorf("%v is one of a cluster, and knows nobody who holds slots: is the cluster complete?", a.from)
-		default:
+		case lost == nil || !slices.ContainsFunc(a.ranges, func(r slotRange) bool { return r.members[0].address == lost.address }):
 			n.set(a.ranges)
 			return nil
+		case first == nil:
+			first, enough = a.ranges, time.After(refreshPause)
 		}
 	}
-	return err
+	if first == nil {
+		return err
+	}
+	n.set(first)
+	return nil
 }
 
 // slotRange is slots and who has their keys.

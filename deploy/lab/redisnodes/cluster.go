@@ -33,12 +33,17 @@ type ClusterConfig struct {
 	// about 3 s after its master was killed. A shorter one would replace nodes of a busy
 	// machine that get no CPU for a second. Redis' own default is 15000.
 	Node lab.Config
+
+	// CanCutOff prepares the cluster for CutOff: what its nodes send to each other passes
+	// through this process. Clients and replication do not.
+	CanCutOff bool
 }
 
 // Cluster is a running Redis Cluster. Its methods may be called concurrently.
 type Cluster struct {
 	nodes   []*node // masters by slots, then replicas by master: as started
 	masters int
+	bus     *bus // nil: the nodes send to each other themselves
 }
 
 // StartCluster starts a Redis Cluster. It returns when all nodes agree who serves the
@@ -71,14 +76,41 @@ func (c *Cluster) start(ctx context.Context, cfg ClusterConfig) error {
 		cfg.Node.Settings["cluster-node-timeout"] = strconv.FormatInt(downAfter.Milliseconds(), 10)
 	}
 	maps.Copy(cfg.Node.Settings, settings)
+	if cfg.CanCutOff {
+		c.bus = newBus()
+	}
 	for i := range nodes {
-		n, err := startNode(ctx, lab.Redis, cfg.Node, "node-"+strconv.Itoa(i))
-		if err != nil {
+		if err := c.startNode(ctx, cfg.Node, "node-"+strconv.Itoa(i)); err != nil {
 			return err
 		}
-		c.nodes = append(c.nodes, n)
 	}
 	return c.join(ctx)
+}
+
+func (c *Cluster) startNode(ctx context.Context, cfg lab.Config, name string) (err error) {
+	var port net.Listener
+	var busPort string
+	if c.bus != nil {
+		if port, err = c.bus.listen(lab.Redis.Host(cfg.Settings)); err != nil {
+			return err
+		}
+		_, busPort, _ = net.SplitHostPort(port.Addr().String())
+		cfg.Settings = maps.Clone(cfg.Settings)
+		cfg.Settings["cluster-announce-bus-port"] = busPort
+	}
+	n, err := startNode(ctx, lab.Redis, cfg, name)
+	if err != nil {
+		return err
+	}
+	n.busPort = busPort
+	c.nodes = append(c.nodes, n)
+	if n.id, err = n.client.Do(ctx, "CLUSTER", "MYID").Text(); err != nil {
+		return fmt.Errorf("CLUSTER MYID of %s: %w", n.Addr(), err)
+	}
+	if c.bus != nil {
+		c.bus.serve(port, n)
+	}
+	return nil
 }
 
 // join gives the masters their slots and the replicas their masters, makes all known to
@@ -87,9 +119,6 @@ func (c *Cluster) join(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for i, n := range c.nodes {
-		if n.id, err = n.client.Do(ctx, "CLUSTER", "MYID").Text(); err != nil {
-			return fmt.Errorf("CLUSTER MYID of %s: %w", n.Addr(), err)
-		}
 		// Nodes with the same epoch would have to settle it.
 		if err = n.client.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err(); err != nil {
 			return fmt.Errorf("CLUSTER SET-CONFIG-EPOCH of %s: %w", n.Addr(), err)
@@ -102,7 +131,11 @@ func (c *Cluster) join(ctx context.Context) (err error) {
 		}
 		for _, other := range c.nodes[:i] { // gossip alone would take seconds
 			host, port, _ := net.SplitHostPort(other.Addr())
-			if err = n.client.ClusterMeet(ctx, host, port).Err(); err != nil {
+			meet := []any{"CLUSTER", "MEET", host, port}
+			if other.busPort != "" {
+				meet = append(meet, other.busPort)
+			}
+			if err = n.client.Do(ctx, meet...).Err(); err != nil {
 				return fmt.Errorf("CLUSTER MEET of %s: %w", n.Addr(), err)
 			}
 		}
@@ -131,7 +164,11 @@ func (c *Cluster) URLs() (urls []string) {
 }
 
 // Stop ends all nodes for good, and also paused ones: see [lab.Server.Stop].
-func (c *Cluster) Stop() error { return stop(c.nodes) }
+func (c *Cluster) Stop() error {
+	err := stop(c.nodes)
+	c.bus.close()
+	return err
+}
 
 // Master returns the node that serves the slot. It fails unless all running nodes agree
 // and take all slots for served.

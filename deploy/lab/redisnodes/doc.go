@@ -5,6 +5,7 @@
 // Every node is a [lab.Server], with all that the lab guarantees. To crash one, use
 // [lab.Server.Kill], to pause one, [lab.Server.Signal] with SIGSTOP and SIGCONT. After
 // [lab.Server.Restart] it has its address, its settings and its files again, and finds the
-// others. [Cluster.WaitTakeover] and [Sentinel.WaitTakeover] return when a replica has
+// others. [Cluster.CutOff] cuts nodes off from the others, which clients of both do not
+// notice. [Cluster.WaitTakeover] and [Sentinel.WaitTakeover] return when a replica has
 // replaced a lost master, WaitReady when nothing is missing any more.
 package redisnodes

@@ -31,8 +31,9 @@ const (
 // node is a server with a client of its own.
 type node struct {
 	*lab.Server
-	client *redis.Client
-	id     string // in a cluster
+	client  *redis.Client
+	id      string // in a cluster
+	busPort string // the port of the cluster's bus that it announces; empty: its own
 }
 
 // startNode starts a server. In Config.Dir, it has the directory name.
