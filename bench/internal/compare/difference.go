@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"sagabench/bench/internal/result"
 	"sagabench/internal/format"
@@ -50,10 +51,12 @@ func differences(a, b result.Summary) []Difference {
 
 func facts(s result.Summary) []fact {
 	r, l, e := s.Run, s.Load, s.Environment
+	topology, nodes, _ := strings.Cut(r.Topology, "; the store is ") // what is compared, like a setting
 	all := []fact{
 		{"store", "driver", r.Store.Driver},
 		{"store", "version", r.Store.Version},
 		{"store", "durability", r.Store.Durability},
+		{"store", "nodes", nodes},
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Store.Settings)) {
 		all = append(all, fact{"setting", name, r.Store.Settings[name]})
@@ -77,7 +80,7 @@ func facts(s result.Summary) []fact {
 	}
 	return append(
 		all,
-		fact{"machine", "topology", r.Topology},
+		fact{"machine", "topology", topology},
 		fact{"machine", "CPU", e.CPU},
 		fact{"machine", "cores", strconv.Itoa(e.Cores)},
 		fact{"machine", "memory", strconv.FormatInt(e.Memory, 10)},

@@ -384,7 +384,7 @@ func (t matrixTable) variants() *document.Table {
 	table := &document.Table{Columns: []string{"store", "durability", "CPU limit", "runs", "not valid"}}
 	for _, v := range t.Variants {
 		table.Rows = append(table.Rows, document.Row{Name: t.name(v), Cells: []string{
-			strings.TrimSpace(v.Store.Driver + " " + v.Store.Version), cmp.Or(v.Store.Durability, format.Unknown), cmp.Or(v.CPULimit, format.Unknown), format.Count(len(v.Runs)), strings.Join(v.Invalid, "; "),
+			strings.TrimSpace(v.Store.Driver+" "+v.Store.Version) + v.Store.Nodes(), cmp.Or(v.Store.Durability, format.Unknown), cmp.Or(v.CPULimit, format.Unknown), format.Count(len(v.Runs)), strings.Join(v.Invalid, "; "),
 		}})
 	}
 	return table

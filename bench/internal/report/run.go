@@ -133,7 +133,7 @@ func headline(s result.Summary) string {
 
 // onStore names the store and what its durability class means: "on redis (D2: …)".
 func onStore(s result.Store) string {
-	name := "on " + cmp.Or(s.Driver, "an unknown store")
+	name := "on " + cmp.Or(s.Driver, "an unknown store") + s.Nodes()
 	if d, ok := store.ParseDurability(s.Durability); ok {
 		return fmt.Sprintf("%s (%s: %s)", name, d, store.Settings{Durability: d, Values: s.Settings}.Meaning())
 	}

@@ -100,7 +100,7 @@ func (b sideBySide) overview() *document.Part {
 	}
 	rows := []row{
 		{"store", envelope(func(e result.Envelope) string {
-			return strings.TrimSpace(e.Run.Store.Driver + " " + e.Run.Store.Version)
+			return strings.TrimSpace(e.Run.Store.Driver+" "+e.Run.Store.Version) + e.Run.Store.Nodes()
 		})},
 		{"durability", envelope(func(e result.Envelope) string { return e.Run.Store.Durability })},
 		{"load", func(i int) string { return loadText(b.results[i]) }},

@@ -103,6 +103,18 @@ func (s Store) CostNote() string {
 // Replicated reports whether the costs of the store are those of its server and a replica.
 func (s Store) Replicated() bool { return s.Settings[KeyReplica] != "" }
 
+// Nodes says which servers the store is, after its name: " with 3 masters", " with a replica". It is
+// empty for one server.
+func (s Store) Nodes() string {
+	switch {
+	case s.Masters() > 0:
+		return " with " + format.Plural(s.Masters(), "master")
+	case s.Replicated():
+		return " with a replica"
+	}
+	return ""
+}
+
 // Scenario is the saga that was run.
 type Scenario struct {
 	Steps    int     `json:"steps"`
