@@ -64,7 +64,8 @@ func (m *mysqlEngine) counters(ctx context.Context) (*counters, error) {
 	got := m.traffic.got.Load()
 	status, err := m.values(ctx, "SHOW GLOBAL STATUS WHERE Variable_name IN "+
 		"('Bytes_received', 'Bytes_sent', 'Questions', 'Handler_delete', 'Innodb_data_fsyncs', 'Innodb_row_lock_time', 'Syncs', "+
-		"'Innodb_data_written', 'Innodb_os_log_written', 'Binlog_bytes_written', 'Innodb_buffer_pool_bytes_dirty')")
+		"'Innodb_data_written', 'Innodb_os_log_written', 'Binlog_bytes_written', 'Innodb_buffer_pool_bytes_dirty', "+
+		"'Slaves_connected', 'Rpl_semi_sync_source_clients', 'Rpl_semi_sync_master_clients')")
 	if err != nil {
 		return nil, err
 	}
@@ -116,6 +117,9 @@ func parseStatus(status, settings map[string]string) (*counters, error) {
 	c.mostWritten = &most
 	dirty := n.optional("Innodb_buffer_pool_bytes_dirty")
 	c.debt = &dirty
+	if n.optional("Slaves_connected")+n.optional("Rpl_semi_sync_source_clients")+n.optional("Rpl_semi_sync_master_clients") > 0 {
+		c.unknown[keyBytesOut] = errors.New("it counts the binlog that it sends to replicas, too")
+	}
 	switch {
 	case settings["innodb_flush_method"] == "O_DSYNC" || settings["innodb_log_file_write_through"] == "ON":
 		c.unknown[keyFsyncs] = errors.New("the log is synced as it is written, and nobody counts (innodb_flush_method, innodb_log_file_write_through)")

@@ -83,6 +83,8 @@ func TestUsage_OfAServerWithAReplica_IsTheSumOfBoth(t *testing.T) {
 			case open.MySQL:
 				require.Greater(t, *sum.Total.StoreFsyncs, *primary.Total.StoreFsyncs)
 				require.InDelta(t, calls, *sum.Total.StoreCalls, 50, "the other sampler asks, too")
+				require.Nil(t, sum.Total.StoreBytesOut)
+				require.Contains(t, strings.Join(sum.Failures, "\n"), "from the store: it counts the binlog that it sends to replicas, too")
 			case open.Postgres:
 				require.Nil(t, sum.Total.StoreFsyncs)
 				require.Contains(t, strings.Join(sum.Failures, "\n"), "replica: store fsyncs: a standby does not count")

@@ -180,7 +180,7 @@ func (a *app) runSagas(ctx context.Context, job matrix.Job) (result.MatrixRun, e
 	s, err := v.measure(ctx, job.Dir)
 	metrics := matrix.OfSaga(s, slo)
 	if job.Variant.Values[matrix.KeyNodes] == "1" {
-		matrix.AddBusiest(metrics)
+		matrix.AddBusiest(metrics, s)
 	}
 	return result.MatrixRun{Envelope: s.Envelope, CPULimit: v.cpuLimit, Metrics: metrics}, err
 }

@@ -336,6 +336,12 @@ func TestMake_ComparesOneServerWithTheBusiestMasterOfACluster(t *testing.T) {
 	require.InDelta(t, 9.9, *m.A, 0.5, "one server is its own busiest")
 	require.InDelta(t, 1.0/3, m.Ratio.Value, 0.02)
 
+	for i := range a.Runs {
+		a.Runs[i].Run.Store.Settings = map[string]string{"appendfsync": "always", result.KeyReplica: "started with the server"}
+	}
+	c, _ = compared(t, a, b)
+	require.Nil(t, metric(t, c, compare.KeyBusiest).A, "its CPU is that of two servers")
+
 	a, b = sides(5, quiet())
 	c, _ = compared(t, a, b)
 	require.Nil(t, metric(t, c, compare.KeyBusiest).A, "there is no cluster")

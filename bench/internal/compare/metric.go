@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"cmp"
 	"slices"
 
 	"sagabench/bench/internal/result"
@@ -53,7 +52,7 @@ func figuresOf(a, b Side) []Figure {
 	}
 	for i := range list {
 		if list[i].Key == KeyBusiest {
-			list[i].Of = func(s result.Summary) *float64 { return cmp.Or(s.CostPerSaga.StoreBusiestCPUUS, ofOneServer(s)) }
+			list[i].Of = func(s result.Summary) *float64 { return s.CostPerSaga.OfBusiest(s.Run.Store) }
 		}
 	}
 	return list
@@ -61,14 +60,6 @@ func figuresOf(a, b Side) []Figure {
 
 // KeyBusiest is the figure that only a cluster has.
 const KeyBusiest = "store_busiest_cpu_us"
-
-// ofOneServer returns the CPU of the store's server, or nil if it is a cluster.
-func ofOneServer(s result.Summary) *float64 {
-	if s.Run.Store.Masters() > 0 {
-		return nil
-	}
-	return s.CostPerSaga.StoreCPUUS
-}
 
 // toLoad divides a CPU time per saga by that of the load generator, which does the same
 // work for both sides. On a host whose speed changes between runs, the quotient varies

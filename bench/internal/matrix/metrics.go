@@ -157,9 +157,9 @@ func OfSaga(s result.Summary, slo *result.SLO) map[string]float64 {
 }
 
 // AddBusiest makes one server comparable with a cluster: it is its own busiest master.
-func AddBusiest(metrics map[string]float64) {
-	if cpu, ok := metrics["store_cpu_us"]; ok {
-		metrics[compare.KeyBusiest] = cpu
+func AddBusiest(metrics map[string]float64, s result.Summary) {
+	if cpu := s.CostPerSaga.OfBusiest(s.Run.Store); cpu != nil {
+		metrics[compare.KeyBusiest] = *cpu
 	}
 }
 

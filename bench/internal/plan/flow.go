@@ -64,7 +64,7 @@ func (s sizing) memoryOfRedis(sagas []Line, masters *int) []Line {
 		return nil
 	}
 	used := *sagas[0].Value + *sagas[1].Value
-	resident := Line{What: "resident memory of the store", Unit: "bytes", Value: &used, Basis: "what sagas hold; how much of it is resident was not measured with 64 MiB in use or more", Caveat: "allocators take more than is used"}
+	resident := Line{What: "resident memory of the store", Unit: "bytes", Value: &used, Basis: "what sagas hold; how much of it is resident was not measured with " + format.Bytes(s.e.leastUsed()) + " in use or more", Caveat: "allocators take more than is used"}
 	if share, of := s.e.resident(); share > 0 {
 		x := used * share
 		resident.Value, resident.Caveat = &x, ""
@@ -103,13 +103,14 @@ func (s sizing) memoryOfRedis(sagas []Line, masters *int) []Line {
 	return []Line{resident, fork, backlog, sum}
 }
 
-// leastUsed is the memory in use from which on a server's own few MB do not matter.
-const leastUsed = 64 << 20
+// leastUsed is the memory in use from which on the few MB that each server takes for itself do
+// not matter.
+func (e evidence) leastUsed() float64 { return 64 << 20 * float64(max(1, e.store.Masters())) }
 
 // resident is how much memory a Redis has taken for each byte it uses, and of how many in
 // use: the most that were measured. It is 0 if that was too little to tell.
 func (e evidence) resident() (share, used float64) {
-	used = leastUsed
+	used = e.leastUsed()
 	for _, s := range e.sources {
 		for _, m := range s.tried {
 			rss := m.Resources.StoreRSSBytes

@@ -91,7 +91,7 @@ func (b sideBySide) growth(of machines) *document.Part {
 		m := t.result.MainStep().Measurement
 		cells := []string{
 			format.Number(t.rate), format.Optional(m.LatencyMS.P50, format.Number), format.Optional(m.LatencyMS.P99, format.Number), added,
-			format.Optional(cmp.Or(m.CostPerSaga.StoreBusiestCPUUS, m.CostPerSaga.StoreCPUUS), format.Number), // one server is its own busiest
+			format.Optional(m.CostPerSaga.OfBusiest(t.result.Envelope().Run.Store), format.Number),
 			format.Optional(m.Resources.StoreCPUImbalance, format.Ratio),
 		}
 		table.Rows = append(table.Rows, document.Row{Name: format.Count(t.machines), Cells: cells[:len(table.Columns)]})

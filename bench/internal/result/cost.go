@@ -24,6 +24,15 @@ type Cost struct {
 // CostFields lists the figures of a Cost.
 var CostFields = fieldsOf[Cost]()
 
+// OfBusiest returns the CPU of the busiest master of the store, in µs. One server is its own
+// busiest. It returns nil if the CPU is unknown or that of two servers.
+func (c Cost) OfBusiest(s Store) *float64 {
+	if s.Masters() > 0 || s.Replicated() {
+		return c.StoreBusiestCPUUS
+	}
+	return c.StoreCPUUS
+}
+
 // groupCPU is the group of the figures that are CPU time. Their short names are the
 // processes: store, app and load.
 const groupCPU = "CPU"

@@ -22,6 +22,5 @@ func FromFiles(before, after []string, elapsed time.Duration) (u Usage, sagas *f
 	}
 	u.Elapsed = elapsed
 	a.addTo(&u, b, len(after), elapsed)
-	u.Resources.StoreFsyncsPerS = perSecond(u.Total.StoreFsyncs, elapsed)
 	return u, a.since(b, metricSagas), nil
 }

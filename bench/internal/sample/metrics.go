@@ -151,6 +151,7 @@ func (m metrics) addTo(u *Usage, before metrics, servers int, apart time.Duratio
 		grown := *after - *before
 		r.StoreDebtBytes = &grown
 	}
+	r.StoreFsyncsPerS = perS(t.StoreFsyncs)
 	r.AppCores = perS(since(metricCPU))
 	r.AppCoresUsable = cmp.Or(m.value(metricCores), m.value(metricGoCores))
 	r.AppThrottled = times(perS(since(metricThrottled)), 1/float64(max(1, servers)))

@@ -174,6 +174,7 @@ func TestUsage_MetricsOfAllAppServersAreAdded(t *testing.T) {
 	require.InDelta(t, 8192, *u.Evidence().AppRSSBytes, 1e-9)
 	require.InEpsilon(t, 21/apart, *u.Evidence().StoreConnWaits, 1e-9)
 	require.InEpsilon(t, 21/apart, *u.Evidence().AppAcceptWait, 1e-9)
+	require.InEpsilon(t, 21/apart, *u.Evidence().StoreFsyncsPerS, 1e-9)
 	require.NotNil(t, u.Evidence().NetworkBytesPerS)
 	require.Nil(t, u.Evidence().StoreLockWaits)
 	require.Nil(t, u.Total.StoreCPUUS)

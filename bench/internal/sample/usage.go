@@ -50,6 +50,7 @@ func (s *Sampler) Usage() Usage {
 	}
 	if s.store != nil {
 		s.store.AddTo(&u) // it knows its fsyncs better than its client
+		r.StoreFsyncsPerS = perS(t.StoreFsyncs)
 	}
 
 	load := (a.own.cpu - b.own.cpu).Seconds()
@@ -61,7 +62,6 @@ func (s *Sampler) Usage() Usage {
 	r.LoadThrottled = a.load.throttledShare(b.load, u.Elapsed)
 	r.StoreThrottled = a.store.throttledShare(b.store, u.Elapsed)
 	r.StoreCores = perS(times(t.StoreCPUUS, 1/microseconds))
-	r.StoreFsyncsPerS = perS(t.StoreFsyncs)
 	r.StoreDeviceBytesPerS = perS(difference(b.device, a.device))
 	r.HostBusy, r.BusiestCore, r.HostSteal = a.host.since(b.host)
 	r.HostCPUPressure = perS(difference(b.pressure, a.pressure))
