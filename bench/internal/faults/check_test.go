@@ -12,14 +12,14 @@ import (
 // 2 s.
 const bound = lease + 2*time.Second
 
-// ended waits until reads from a host show that all sagas have ended.
+// ended waits until reads from a host show that all sagas have ended, or are gone.
 func (c *clients) ended(t *testing.T, from *host, gids []string) (took time.Duration) {
 	t.Helper()
 	began := time.Now()
 	for _, gid := range gids {
 		require.Eventually(t, func() bool {
 			status := c.read(from, gid)
-			return order[status] == 3 || status == "missing" && c.forgets
+			return order[status] == 3 || status == "missing"
 		},
 			max(time.Until(began.Add(bound+*slack)), time.Millisecond), 10*time.Millisecond, "saga %s has not ended", gid)
 	}

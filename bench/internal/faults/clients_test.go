@@ -22,15 +22,22 @@ type clients struct {
 	round        string // begins every gid
 	seed         uint64
 	participants string
-	forgets      bool // the store may forget sagas, and what was written for others
 	http         http.Client
 
 	mu           sync.Mutex
 	hosts        []*host // that requests go to
 	acknowledged []string
-	seen         map[string]string // the last status that a read showed
-	lost         map[string]bool   // that the store does not know any more
-	backwards    []string          // reads that showed an earlier status than one before
+	submits      map[string]period   // from the first request to the acknowledgement
+	failures     []period            // requests to submit that failed
+	seen         map[string]string   // the last status that a read showed
+	backwards    map[string][]string // by saga: reads that showed an earlier status than one before
+}
+
+// period is a span of time.
+type period struct{ from, to time.Time }
+
+func (p period) overlaps(other period) bool {
+	return !p.to.Before(other.from) && !other.to.Before(p.from)
 }
 
 const api = "/api/dtmsvr"
@@ -39,14 +46,15 @@ const api = "/api/dtmsvr"
 func (c *clients) submitting(ctx context.Context, client int) {
 	for n := 0; ctx.Err() == nil; n++ {
 		p := planOf(c.seed, fmt.Sprintf("%s-%d-%d", c.round, client, n))
-		body := p.submission(c.participants)
+		body, first := p.submission(c.participants), time.Now()
 		for try := 0; ; try++ {
+			began := time.Now()
 			status, answer, err := c.do(http.MethodPost, c.host(client+n+try), "/submit", body)
-			ok := err == nil && status == http.StatusOK && bytes.Contains(answer, []byte("SUCCESS"))
-			if ok {
-				c.submitted(p.gid)
+			if err == nil && status == http.StatusOK && bytes.Contains(answer, []byte("SUCCESS")) {
+				c.submitted(p.gid, period{first, time.Now()})
 				break
 			}
+			c.failed(period{began, time.Now()})
 			if err == nil && status < 500 {
 				c.t.Errorf("submit %s: %d %s", p.gid, status, answer)
 				return
@@ -57,10 +65,17 @@ func (c *clients) submitting(ctx context.Context, client int) {
 	}
 }
 
-func (c *clients) submitted(gid string) {
+func (c *clients) submitted(gid string, during period) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.acknowledged = append(c.acknowledged, gid)
+	c.submits[gid] = during
+}
+
+func (c *clients) failed(during period) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failures = append(c.failures, during)
 }
 
 func (c *clients) accepts() bool { return len(c.known()) > 0 }
@@ -119,12 +134,8 @@ func (c *clients) read(from *host, gid string) (status string) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.forgets {
-		if status == "missing" {
-			c.lost[gid] = true
-		}
-	} else if order[status] < order[before] || order[status] == 3 && order[before] == 3 && status != before || status == "missing" {
-		c.backwards = append(c.backwards, fmt.Sprintf("%s: %q, and then %q", gid, before, status))
+	if order[status] < order[before] || order[status] == 3 && order[before] == 3 && status != before || status == "missing" {
+		c.backwards[gid] = append(c.backwards[gid], fmt.Sprintf("%q, and then %q", before, status))
 	}
 	if order[status] > order[c.seen[gid]] {
 		c.seen[gid] = status

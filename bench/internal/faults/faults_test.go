@@ -4,18 +4,15 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"sagabench/bench/internal/audit"
@@ -40,9 +37,6 @@ type storeKind struct {
 	variable string                       // in which a host finds the store's URL
 }
 
-// ofCluster is the store on a Redis Cluster.
-var ofCluster = storeKind{name: "redis", variable: "SAGABENCH_REDIS_URL"}
-
 var synced = map[string]string{"appendonly": "yes", "appendfsync": "always"}
 
 const slowSync = runtime.GOOS == "linux" // where the lab can slow a disk
@@ -65,16 +59,15 @@ type world struct {
 	cable   *testkit.Proxy      // between a and the server
 	parts   *participants
 	target  open.Target
+	takeover
 }
 
 // fault breaks something and repairs it.
 type fault struct {
-	name  string
-	hosts int // how many it needs
-	do    func(*testing.T, *world)
-	// loses says that the store may forget acknowledged sagas, and what was written for
-	// others.
-	loses bool
+	name     string
+	hosts    int // how many it needs
+	replicas int // that are waited for: class D4
+	do       func(*testing.T, *world)
 }
 
 // all are the faults of hosts and of one server. To add one, add an entry.
@@ -121,76 +114,6 @@ var coordinatorLost = fault{name: "coordinator killed for good", hosts: 2, do: f
 	w.use(w.b)
 }}
 
-// ofNodes are the faults of a Redis Cluster.
-var ofNodes = []fault{
-	coordinatorLost,
-	{name: "slots moved", do: func(t *testing.T, w *world) {
-		nodes := w.cluster.Nodes()
-		slots, err := w.cluster.Slots(t.Context(), nodes[0])
-		require.NoError(t, err)
-		used := usedSlots(t, nodes[0], slots)
-		require.NotEmpty(t, used)
-		if *rounds > 1 {
-			used = append(used, slots[len(slots)-2000:]...)
-			slices.Sort(used)
-			used = slices.Compact(used)
-		}
-		require.NoError(t, w.cluster.MoveSlots(t.Context(), nodes[0], nodes[1], used...))
-		require.NoError(t, w.cluster.MoveSlots(t.Context(), nodes[1], nodes[0], used...))
-	}},
-	{name: "master killed", loses: true, do: func(t *testing.T, w *world) {
-		master, err := w.cluster.Master(t.Context(), 0)
-		require.NoError(t, err)
-		require.NoError(t, master.Kill())
-		require.NoError(t, w.cluster.WaitTakeover(t.Context(), master))
-		require.NoError(t, master.Restart(t.Context()))
-		require.NoError(t, w.cluster.WaitReady(t.Context()))
-	}},
-	{name: "master stopped", loses: true, do: func(t *testing.T, w *world) {
-		master, err := w.cluster.Master(t.Context(), 0)
-		require.NoError(t, err)
-		require.NoError(t, master.Signal(syscall.SIGSTOP))
-		require.NoError(t, w.cluster.WaitTakeover(t.Context(), master))
-		require.NoError(t, master.Signal(syscall.SIGCONT))
-		require.NoError(t, w.cluster.WaitReady(t.Context()))
-	}},
-}
-
-// usedSlots returns the slots of a node that hold keys.
-func usedSlots(t *testing.T, node *lab.Server, slots []int) (used []int) {
-	client := redis.NewClient(&redis.Options{Addr: node.Addr(), Password: node.Password()})
-	defer client.Close()
-	counts, err := client.Pipelined(t.Context(), func(pipe redis.Pipeliner) error {
-		for _, slot := range slots {
-			pipe.ClusterCountKeysInSlot(t.Context(), slot)
-		}
-		return nil
-	})
-	require.NoError(t, err)
-	for i, count := range counts {
-		if count.(*redis.IntCmd).Val() > 0 {
-			used = append(used, slots[i])
-		}
-	}
-	return used
-}
-
-// TestFaults_OfARedisCluster also shows how many sagas a failover takes back: a replica
-// has what its master acknowledged a moment later.
-func TestFaults_OfARedisCluster(t *testing.T) {
-	t.Parallel()
-	settings := maps.Clone(synced)
-	settings["cluster-node-timeout"] = "5000" // a busy machine fails nobody over
-	cluster := labtest.StartCluster(t, redisnodes.ClusterConfig{Masters: 3, Replicas: 1, Node: lab.Config{Settings: settings}})
-	for _, f := range ofNodes {
-		t.Run(f.name, func(t *testing.T) {
-			for n := range *rounds {
-				ofCluster.round(t, n, nil, cluster, f)
-			}
-		})
-	}
-}
-
 func TestFaults_EveryAcknowledgedSagaEndsOnce_AsItShould(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
@@ -221,8 +144,7 @@ func (k storeKind) round(t *testing.T, n int, server *lab.Server, cluster *redis
 		seed = rand.Uint64()
 	}
 	t.Logf("-seed %d", seed)
-	w := k.newWorld(t, server, cluster, fmt.Sprintf("r%d", n), seed)
-	w.forgets = f.loses
+	w := k.newWorld(t, server, cluster, fmt.Sprintf("r%d", n), seed, f.replicas)
 
 	sending, stopSending := context.WithCancel(t.Context())
 	readingToo, stopReading := context.WithCancel(t.Context())
@@ -244,33 +166,50 @@ func (k storeKind) round(t *testing.T, n int, server *lab.Server, cluster *redis
 		require.NoError(t, h.Stop(30*time.Second))
 	}
 
+	s, err := w.target.Open(t.Context())
+	require.NoError(t, err)
+	defer s.Close()
+	updated := make(map[string]time.Time) // by saga of the store: when its status last changed
+	require.NoError(t, store.Walk(t.Context(), s, store.Query{}, func(r store.Record) { updated[r.GID] = r.Updated }))
 	require.NotEmpty(t, w.acknowledged)
-	require.Empty(t, w.backwards)
-	ends := map[store.Status]int{}
+	ends, lost, touched := map[store.Status]int{}, 0, 0
 	for _, gid := range w.acknowledged {
-		if w.lost[gid] {
+		ended, kept := updated[gid]
+		if !kept {
+			require.True(t, w.mayLose(gid, w.submits[gid]), "lost: saga %s, submitted %+v; a takeover may lose %+v", gid, w.submits[gid], w.losing)
+			lost++
 			continue
+		}
+		undone := w.mayUndo(gid, period{w.submits[gid].from, ended})
+		if undone {
+			touched++
+		} else {
+			require.Empty(t, w.backwards[gid], gid)
 		}
 		p := planOf(seed, gid)
 		status, _ := p.end()
 		ends[status]++
 		require.Equal(t, status.String(), w.seen[gid], gid)
-		require.Empty(t, p.violations(w.parts.of(gid), f.name == "coordinator stopped" || f.loses), "%s: %+v", gid, p)
+		require.Empty(t, p.violations(w.parts.of(gid), f.name == "coordinator stopped" || undone), "%s: %+v", gid, p)
 	}
-	t.Logf("%d sagas acknowledged, %d of them lost, %v; all others ended within %v", len(w.acknowledged), len(w.lost), ends, took)
-	s, err := w.target.Open(t.Context())
-	require.NoError(t, err)
-	defer s.Close()
+	t.Logf("%d sagas acknowledged, %v; all ended within %v", len(w.acknowledged), ends, took)
+	if cluster != nil {
+		t.Logf("%d sagas lost; %d others were under way when a master was lost", lost, touched)
+	}
+	w.takeover.check(t, w.clients)
 	found, err := audit.Store(t.Context(), s)
 	require.NoError(t, err)
 	require.Empty(t, found.Findings)
-	require.EqualValues(t, len(w.acknowledged)-len(w.lost), found.Sagas)
+	require.EqualValues(t, len(w.acknowledged)-lost, found.Sagas)
 	require.Zero(t, *found.Unfinished)
 }
 
-func (k storeKind) newWorld(t *testing.T, server *lab.Server, cluster *redisnodes.Cluster, round string, seed uint64) *world {
+func (k storeKind) newWorld(t *testing.T, server *lab.Server, cluster *redisnodes.Cluster, round string, seed uint64, replicas int) *world {
 	w := &world{server: server, cluster: cluster, parts: newParticipants(t, seed)}
-	w.clients = &clients{t: t, round: round, seed: seed, participants: w.parts.url, seen: make(map[string]string), lost: make(map[string]bool)}
+	w.clients = &clients{
+		t: t, round: round, seed: seed, participants: w.parts.url,
+		submits: make(map[string]period), seen: make(map[string]string), backwards: make(map[string][]string),
+	}
 	t.Cleanup(w.clients.http.CloseIdleConnections)
 	dir := t.TempDir()
 	var err error
@@ -278,9 +217,10 @@ func (k storeKind) newWorld(t *testing.T, server *lab.Server, cluster *redisnode
 	case cluster != nil:
 		urls := cluster.URLs()
 		w.target, err = open.Parse(urls[1], openConfig(t.Name()+"_"+round))
-		prefix := "SAGABENCH_REDIS_PREFIX=" + w.target.Config.Redis.Prefix
-		w.a = &host{t: t, store: k.name, dir: dir, env: []string{prefix, k.variable + "=" + urls[1]}}
-		w.b = &host{t: t, store: k.name, dir: dir, env: []string{prefix, k.variable + "=" + urls[2]}}
+		w.target.Config.Redis.Replicas = replicas
+		place := []string{"SAGABENCH_REDIS_PREFIX=" + w.target.Config.Redis.Prefix, fmt.Sprintf("SAGABENCH_REDIS_REPLICAS=%d", replicas)}
+		w.a = &host{t: t, store: k.name, dir: dir, env: append(place, k.variable+"="+urls[1])}
+		w.b = &host{t: t, store: k.name, dir: dir, env: append(place[:2:2], k.variable+"="+urls[2])}
 	case server == nil:
 		w.target, err = open.Parse(k.name+":"+filepath.Join(dir, "store"), openConfig(t.Name()+"_"+round))
 		w.a = &host{t: t, store: k.name + ":store", dir: dir}

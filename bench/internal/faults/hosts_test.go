@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
-	_ = flag.Set("test.parallel", "4") // whatever the cores: mostly it waits
+	_ = flag.Set("test.parallel", "6") // whatever the cores: mostly it waits
 	os.Exit(m.Run())
 }
 
@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 const (
 	lease          = 2 * time.Second
 	requestTimeout = 400 * time.Millisecond // of a call of a branch
+	storeTimeout   = time.Second
 )
 
 var settings = []string{
@@ -44,8 +45,8 @@ var settings = []string{
 	"SAGABENCH_COORDINATOR_MAX_RETRY_INTERVAL=100ms",
 	"SAGABENCH_COORDINATOR_POLL_INTERVAL=50ms",
 	"SAGABENCH_GROUP_COMMIT_TIMEOUT=2s",
-	"SAGABENCH_REDIS_TIMEOUT=1s",
-	"SAGABENCH_SQL_TIMEOUT=1s",
+	"SAGABENCH_REDIS_TIMEOUT=" + storeTimeout.String(),
+	"SAGABENCH_SQL_TIMEOUT=" + storeTimeout.String(),
 }
 
 // host is an app host: a process that runs bench coordinator.

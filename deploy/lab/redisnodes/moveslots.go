@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"sagabench/deploy/lab"
 )
 
@@ -17,10 +19,14 @@ const (
 	migrateTimeout = 5 * time.Second
 )
 
+// moveAtOnce is how many slots are moved together: a node writes its configuration once for
+// all of them. Commands for several keys of a slot may be refused meanwhile.
+const moveAtOnce = 100
+
 // MoveSlots moves slots with their keys from one master to another, as redis-cli does,
-// one after the other, while clients read and write. It refuses slots that from does not
-// serve. After an error, the keys of one slot may be on both masters, where clients find
-// them: call MoveSlots again with that slot and the rest.
+// while clients read and write. It refuses slots that from does not serve. After an error,
+// the keys of some slots may be on both masters, where clients find them: call MoveSlots
+// again with the slots that from still serves.
 func (c *Cluster) MoveSlots(ctx context.Context, from, to *lab.Server, slots ...int) error {
 	source, err := c.find(from)
 	if err != nil {
@@ -40,50 +46,77 @@ func (c *Cluster) MoveSlots(ctx context.Context, from, to *lab.Server, slots ...
 		}
 	}
 	others := slices.DeleteFunc(c.running(nil), func(n *node) bool { return n == source || n == target })
-	for _, slot := range slots {
-		if err := moveSlot(ctx, source, target, slot); err != nil {
-			return fmt.Errorf("move slot %d from %s to %s: %w", slot, from.Addr(), to.Addr(), err)
+	for some := range slices.Chunk(slots, moveAtOnce) {
+		if err := moveSlots(ctx, source, target, some); err != nil {
+			return fmt.Errorf("move slots %d to %d from %s to %s: %w", some[0], some[len(some)-1], from.Addr(), to.Addr(), err)
 		}
 		// The others would learn it by gossip, but later. So do those that cannot be told:
 		// replicas, and nodes that do not answer.
-		others = slices.DeleteFunc(others, func(n *node) bool { return n.setSlot(ctx, slot, "NODE", target) != nil })
+		others = slices.DeleteFunc(others, func(n *node) bool { return n.setSlots(ctx, some, "NODE", target) != nil })
 	}
 	return nil
 }
 
-func moveSlot(ctx context.Context, source, target *node, slot int) error {
+func moveSlots(ctx context.Context, source, target *node, slots []int) error {
 	// The target first: the source refers clients to it for keys that it does not have.
-	if err := target.setSlot(ctx, slot, "IMPORTING", source); err != nil {
+	if err := target.setSlots(ctx, slots, "IMPORTING", source); err != nil {
 		return err
 	}
-	if err := source.setSlot(ctx, slot, "MIGRATING", target); err != nil {
+	if err := source.setSlots(ctx, slots, "MIGRATING", target); err != nil {
 		return err
 	}
+	counts, err := source.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for _, slot := range slots {
+			pipe.ClusterCountKeysInSlot(ctx, slot)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("CLUSTER COUNTKEYSINSLOT: %w", err)
+	}
+	for i, count := range counts {
+		if count.(*redis.IntCmd).Val() == 0 { // and there will be none: the source refers clients to the target
+			continue
+		}
+		if err := moveKeys(ctx, source, target, slots[i]); err != nil {
+			return fmt.Errorf("slot %d: %w", slots[i], err)
+		}
+	}
+	// The target first: until it serves a slot, the source must not give it up.
+	for _, n := range []*node{target, source} {
+		if err := n.setSlots(ctx, slots, "NODE", target); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func moveKeys(ctx context.Context, source, target *node, slot int) error {
 	for {
 		keys, err := source.client.ClusterGetKeysInSlot(ctx, slot, migrateKeys).Result()
 		if err != nil {
 			return fmt.Errorf("CLUSTER GETKEYSINSLOT: %w", err)
 		}
 		if len(keys) == 0 {
-			break
+			return nil
 		}
 		if err := source.migrate(ctx, target, keys); err != nil {
 			return err
 		}
 	}
-	// The target first: until it serves the slot, the source must not give it up.
-	for _, n := range []*node{target, source} {
-		if err := n.setSlot(ctx, slot, "NODE", target); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
-func (n *node) setSlot(ctx context.Context, slot int, state string, of *node) error {
+// setSlots sets the state of slots in one round trip.
+func (n *node) setSlots(ctx context.Context, slots []int, state string, of *node) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	if err := n.client.Do(ctx, "CLUSTER", "SETSLOT", slot, state, of.id).Err(); err != nil {
+	_, err := n.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for _, slot := range slots {
+			pipe.Do(ctx, "CLUSTER", "SETSLOT", slot, state, of.id)
+		}
+		return nil
+	})
+	if err != nil {
 		return fmt.Errorf("CLUSTER SETSLOT %s of %s: %w", state, n.Addr(), err)
 	}
 	return nil
