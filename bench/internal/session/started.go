@@ -18,6 +18,7 @@ import (
 	"sagabench/bench/internal/server"
 	"sagabench/deploy/lab"
 	"sagabench/internal/fill"
+	"sagabench/internal/format"
 	"sagabench/saga"
 	"sagabench/store/open"
 )
@@ -188,7 +189,7 @@ func (w *Started) preload(ctx context.Context, cfg Config, target *open.Target) 
 		defer mu.Unlock()
 		if time.Since(reported) > progressEvery || done == w.Preload {
 			reported = time.Now()
-			cfg.status("filling the store: %d of %d sagas", done, w.Preload)
+			cfg.status("filling the store: %d of %s", done, format.Plural(w.Preload, "saga"))
 		}
 	})
 }
