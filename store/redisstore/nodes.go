@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -119,7 +118,7 @@ func (n *nodes) checkSeeds(ctx context.Context) error {
 	var all sync.WaitGroup
 	for i, seed := range n.seeds {
 		all.Go(func() {
-			ranges, err := seed.slotRanges(ctx)
+			ranges, err := redisconn.Slots(ctx, seed.Client, seed.address)
 			switch {
 			case isReply(err) && !redis.IsLoadingError(err):
 				errs[i] = err
@@ -158,18 +157,18 @@ func (n *nodes) ask(ctx context.Context, servers []*node, lost *node) error {
 	defer cancel()
 	type answer struct {
 		from   *node
-		ranges []slotRange
+		ranges []redisconn.SlotRange
 		err    error
 	}
 	answers := make(chan answer, len(servers))
 	for _, server := range servers {
 		n.background.Go(func() {
-			ranges, err := server.slotRanges(ctx)
+			ranges, err := redisconn.Slots(ctx, server.Client, server.address)
 			answers <- answer{server, ranges, err}
 		})
 	}
 	var err error
-	var first []slotRange
+	var first []redisconn.SlotRange
 	var enough <-chan time.Time // the others have had time, too
 	for range servers {
 		var a answer
@@ -184,7 +183,7 @@ func (n *nodes) ask(ctx context.Context, servers []*node, lost *node) error {
 			err = a.err
 		case len(a.ranges) == 0:
 			err = fmt.Errorf("%v is one of a cluster, and knows nobody who holds slots: is the cluster complete?", a.from)
-		case lost == nil || !slices.ContainsFunc(a.ranges, func(r slotRange) bool { return r.members[0].address == lost.address }):
+		case lost == nil || !slices.ContainsFunc(a.ranges, func(r redisconn.SlotRange) bool { return r.Nodes[0].Address == lost.address }):
 			n.set(a.ranges)
 			return nil
 		case first == nil:
@@ -198,75 +197,27 @@ func (n *nodes) ask(ctx context.Context, servers []*node, lost *node) error {
 	return nil
 }
 
-// slotRange is slots and who has their keys.
-type slotRange struct {
-	first, last int
-	members     []member // the server that holds the slots, then its replicas
-}
-
-type member struct{ address, id string }
-
-// slotRanges asks a server of a cluster who holds the slots. It reads the answer itself: a
-// server that does not know its own address has nil for its host, which the client's
-// parser refuses.
-func (n *node) slotRanges(ctx context.Context) ([]slotRange, error) {
-	reply, err := n.Do(ctx, "cluster", "slots").Slice() // CLUSTER SHARDS needs 7.0
-	if err != nil {
-		return nil, fmt.Errorf("asking %v who holds the slots: %w", n, err)
-	}
-	ranges := make([]slotRange, len(reply))
-	for i := range reply {
-		entry, _ := reply[i].([]any)
-		var ok bool
-		if ranges[i], ok = parseRange(entry, n.address); !ok {
-			return nil, fmt.Errorf("asking %v who holds the slots: the answer has %.100q", n, fmt.Sprint(reply[i]))
-		}
-	}
-	return ranges, nil
-}
-
-// parseRange parses an entry of the answer of the server at an address: the first and the
-// last slot, and for each server its host, its port, its ID, and more.
-func parseRange(entry []any, asked string) (r slotRange, ok bool) {
-	if len(entry) < 3 {
-		return r, false
-	}
-	first, ok1 := entry[0].(int64)
-	last, ok2 := entry[1].(int64)
-	r.first, r.last = int(first), int(last)
-	for _, m := range entry[2:] {
-		words, _ := m.([]any)
-		if len(words) < 3 {
-			return r, false
-		}
-		host, _ := words[0].(string)
-		id, _ := words[2].(string)
-		r.members = append(r.members, member{redisconn.Reachable(net.JoinHostPort(host, fmt.Sprint(words[1])), asked), id})
-	}
-	return r, ok1 && ok2 && 0 <= first && first <= last && last < slots
-}
-
-// isOwn reports whether one of the members belongs to the cluster.
-func (n *nodes) isOwn(r slotRange) bool {
+// isOwn reports whether one of the nodes of a range belongs to the cluster.
+func (n *nodes) isOwn(r redisconn.SlotRange) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.ContainsFunc(r.members, func(m member) bool { return n.ids[m.id] })
+	return slices.ContainsFunc(r.Nodes, func(m redisconn.ClusterNode) bool { return n.ids[m.ID] })
 }
 
 // set replaces the owners of the slots, and disconnects from servers that have left.
-func (n *nodes) set(ranges []slotRange) {
+func (n *nodes) set(ranges []redisconn.SlotRange) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	owners, members, ids := new([slots]*node), make(map[string]*node), make(map[string]bool)
 	for _, r := range ranges {
-		for _, m := range r.members {
-			ids[m.id] = true
-			if members[m.address] == nil {
-				members[m.address] = n.node(m.address)
+		for _, m := range r.Nodes {
+			ids[m.ID] = true
+			if members[m.Address] == nil {
+				members[m.Address] = n.node(m.Address)
 			}
 		}
-		for slot := r.first; slot <= r.last; slot++ {
-			owners[slot] = members[r.members[0].address]
+		for slot := r.First; slot <= r.Last; slot++ {
+			owners[slot] = members[r.Nodes[0].Address]
 		}
 	}
 	for address, left := range n.known {

@@ -3,10 +3,11 @@ package redisstore
 import (
 	"strconv"
 	"strings"
+
+	"sagabench/store/redisstore/redisconn"
 )
 
-// slots is the number of hash slots of a Redis Cluster.
-const slots = 16384
+const slots = redisconn.SlotCount
 
 // slotOf returns the hash slot of a key: CRC-16/XMODEM of its hash tag, or of all of it if
 // it has none, modulo the slots. Source: "Redis cluster specification", key distribution

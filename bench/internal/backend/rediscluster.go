@@ -80,15 +80,15 @@ func openRedisCluster(ctx context.Context, server Server, options redis.Options,
 func (r *redisEngine) members(ctx context.Context, address string) (all []clusterMember, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	ranges := redis.NewClusterSlotsCmd(ctx, "CLUSTER", "SLOTS") // CLUSTER SHARDS needs Redis 7
-	if err := r.client.Process(ctx, ranges); err != nil {
-		return nil, fmt.Errorf("CLUSTER SLOTS: %w", err)
+	ranges, err := redisconn.Slots(ctx, r.client, address)
+	if err != nil {
+		return nil, err
 	}
-	for _, slots := range ranges.Val() {
+	for _, slots := range ranges {
 		for i, node := range slots.Nodes {
-			m := clusterMember{id: cmp.Or(node.ID, node.Addr), address: redisconn.Reachable(node.Addr, address)}
+			m := clusterMember{id: node.ID, address: node.Address}
 			if i > 0 {
-				m.master = cmp.Or(slots.Nodes[0].ID, slots.Nodes[0].Addr)
+				m.master = slots.Nodes[0].ID
 			}
 			if !slices.ContainsFunc(all, func(other clusterMember) bool { return other.id == m.id }) {
 				all = append(all, m)

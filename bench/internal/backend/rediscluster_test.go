@@ -77,6 +77,14 @@ func TestUsage_OfARedisCluster(t *testing.T) {
 		require.Equal(t, "a Redis Cluster of 3 masters and 3 replicas", found.String())
 		require.True(t, found.Local())
 		require.Contains(t, found.Replicas, cluster.Nodes()[masters].Addr())
+
+		asked := redis.NewClient(&redis.Options{Addr: cluster.Nodes()[masters].Addr(), Password: password})
+		defer asked.Close()
+		require.NoError(t, asked.ConfigSet(t.Context(), "cluster-preferred-endpoint-type", "unknown-endpoint").Err())
+		same, err := ClusterOf(t.Context(), server)
+		require.NoError(t, err, "a node that does not tell the hosts")
+		require.Equal(t, found, same)
+		require.NoError(t, asked.ConfigSet(t.Context(), "cluster-preferred-endpoint-type", "ip").Err())
 	})
 	t.Run("a replica that becomes master changes it", func(t *testing.T) {
 		s := begin(t, config(server))
