@@ -152,11 +152,7 @@ func (s *Store) appendGroup(call *scriptCall, g store.Group) {
 
 // setErrors sets the errors of a call's changes from its reply.
 func (s *Store) setErrors(ctx context.Context, call *scriptCall, errs []error) {
-	err := call.err
-	var refused []int64
-	if err == nil {
-		refused, err = call.cmd.Int64Slice()
-	}
+	refused, err := call.refusals()
 	if err != nil {
 		err = s.wrapError(ctx, call.script.Name, err)
 		for _, i := range call.changes {
@@ -164,9 +160,29 @@ func (s *Store) setErrors(ctx context.Context, call *scriptCall, errs []error) {
 		}
 		return
 	}
-	for n := 0; n+1 < len(refused); n += 2 {
+	for n := 0; n < len(refused); n += 2 {
 		errs[call.changes[refused[n]-1]] = refusal(refused[n+1])
 	}
+}
+
+// refusals parses the reply of a script that changes sagas: pairs of the position of a
+// refused saga, from 1, and why.
+func (c *scriptCall) refusals() ([]int64, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	pairs, err := c.cmd.Int64Slice()
+	if err != nil {
+		return nil, err
+	}
+	valid := len(pairs)%2 == 0
+	for n := 0; n < len(pairs); n += 2 {
+		valid = valid && 1 <= pairs[n] && pairs[n] <= int64(len(c.changes))
+	}
+	if !valid {
+		return nil, c.malformed()
+	}
+	return pairs, nil
 }
 
 func refusal(code int64) error {

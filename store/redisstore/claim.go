@@ -195,7 +195,7 @@ func (s *Store) claim(ctx context.Context, owner string, lease time.Duration, ke
 
 // claimed parses the reply of claim.lua: when the sagas are due again, then pairs of
 // position and value. The value is nil if the saga cannot be read.
-func claimed(call *scriptCall) ([]store.Record, error) {
+func claimed(call *scriptCall) (records []store.Record, err error) {
 	if call.err != nil {
 		return nil, call.err
 	}
@@ -203,22 +203,33 @@ func claimed(call *scriptCall) ([]store.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	due := time.UnixMilli(answer[0].(int64))
-	var records []store.Record
-	for n := 1; n+1 < len(answer); n += 2 {
-		gid := sagaGID(call.keys[answer[n].(int64)])
-		value, readable := answer[n+1].(string)
-		if !readable {
+	if len(answer)%2 == 0 {
+		return nil, call.malformed()
+	}
+	due, ok := answer[0].(int64)
+	if !ok {
+		return nil, call.malformed()
+	}
+	for n := 1; n < len(answer); n += 2 {
+		at, ok := answer[n].(int64)
+		if !ok || at < 1 || at >= int64(len(call.keys)) {
+			return records, errors.Join(err, call.malformed())
+		}
+		gid := sagaGID(call.keys[at])
+		switch value := answer[n+1].(type) {
+		case string:
+			record, decodeErr := decode(gid, value)
+			if decodeErr != nil {
+				err = errors.Join(err, decodeErr)
+				continue
+			}
+			record.Due = time.UnixMilli(due)
+			records = append(records, record)
+		case nil:
 			err = errors.Join(err, fmt.Errorf("saga %s: %w: set aside for %v", gid, store.ErrUnreadable, store.Quarantine))
-			continue
+		default:
+			return records, errors.Join(err, call.malformed())
 		}
-		record, decodeErr := decode(gid, value)
-		if decodeErr != nil {
-			err = errors.Join(err, decodeErr)
-			continue
-		}
-		record.Due = due
-		records = append(records, record)
 	}
 	return records, err
 }

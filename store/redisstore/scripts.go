@@ -111,6 +111,11 @@ func (c *scriptCall) evalsha(ctx context.Context, pipe redis.Pipeliner) {
 	c.cmd = pipe.Do(ctx, words...)
 }
 
+// malformed returns the error of a reply that the script does not give.
+func (c *scriptCall) malformed() error {
+	return fmt.Errorf("not a reply of %s.lua: outcome unknown: %.100q", c.script.Name, fmt.Sprint(c.cmd.Val()))
+}
+
 // run sends the calls. If a server lacks a script, run prepares it and repeats only the
 // calls that it did not run. Each call holds its error.
 func (s *Store) run(ctx context.Context, calls []*scriptCall) {
