@@ -23,7 +23,7 @@ import (
 func TestSubmit_BeyondMaxInFlight_IsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	onStores(t, time.Hour, func(t *testing.T, open opener) {
 		const most, clients = 8, 50
-		s := open()
+		s := struct{ store.Store }{open()} // in one partition; TestSubmit_OnePartitionLeavesRoomToTheOthers has several
 		at := blocking()
 		cfg := patient()
 		cfg.MaxInFlight = most

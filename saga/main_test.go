@@ -6,12 +6,18 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"sagabench/deploy/lab/labtest"
 )
+
+// shared are the servers of tests that break none.
+var shared labtest.SharedRedis
 
 func TestMain(m *testing.M) {
 	if arguments := os.Getenv(coordinatorVariable); arguments != "" {
 		os.Exit(coordinatorMain(arguments))
 	}
 	_ = flag.Set("test.parallel", "8") // whatever the cores: mostly it waits for leases and deadlines
-	goleak.VerifyTestMain(m)
+	shared.M = m
+	goleak.VerifyTestMain(&shared)
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
-	"sagabench/deploy/lab/labtest"
 	"sagabench/saga"
 	"sagabench/saga/branch"
 	"sagabench/saga/machine"
@@ -33,7 +32,7 @@ const patience = time.Minute
 // process would use beside it; of an engine that allows one process, the same.
 type opener func() store.Store
 
-// onStores runs a test on each kind of store.
+// onStores runs a test on each kind of store. Those on Redis share their servers.
 func onStores(t *testing.T, retention time.Duration, test func(t *testing.T, open opener)) {
 	t.Helper()
 	t.Parallel()
@@ -51,13 +50,18 @@ func onStores(t *testing.T, retention time.Duration, test func(t *testing.T, ope
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		test(t, redisOpener(t, labtest.Start(t, lab.Redis, lab.Config{}), retention))
+		test(t, redisOpener(t, shared.Server(t), retention))
+	})
+	t.Run("redis-cluster", func(t *testing.T) {
+		t.Parallel()
+		test(t, redisOpener(t, shared.Cluster(t).Nodes()[0], retention))
 	})
 }
 
 func redisOpener(t *testing.T, server *lab.Server, retention time.Duration) opener {
 	cfg := redisstore.DefaultConfig()
 	cfg.URL, cfg.Prefix, cfg.Retention = server.URL(), "test-"+rand.Text(), retention
+	cfg.Timeout = 2 * time.Minute // a claim waits for all masters of a cluster, also on a busy machine
 	return func() store.Store {
 		s, err := redisstore.Open(t.Context(), cfg)
 		require.NoError(t, err)

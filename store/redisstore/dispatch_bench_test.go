@@ -15,6 +15,7 @@ import (
 
 	"sagabench/deploy/lab"
 	"sagabench/deploy/lab/labtest"
+	"sagabench/deploy/lab/redisnodes"
 	"sagabench/store"
 	"sagabench/store/groupcommit"
 	"sagabench/store/redisstore/redisconn"
@@ -121,7 +122,7 @@ func BenchmarkCluster(b *testing.B) {
 		}
 		for _, shards := range []int{3, 6, 12, 24} {
 			b.Run(fmt.Sprintf("cluster/servers=3/shards=%d/callers=%d", shards, 3*callers), func(b *testing.B) {
-				cfg := testConfig(startCluster(b))
+				cfg := testConfig(labtest.StartCluster(b, redisnodes.ClusterConfig{Masters: 3}).Nodes()[1])
 				cfg.Shards = shards
 				s := open(b, cfg)
 				defer s.Close()

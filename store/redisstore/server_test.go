@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"net/url"
 	"testing"
 	"time"
 
@@ -16,126 +16,69 @@ import (
 )
 
 func TestOpen_RefusesWhatItCannotUse(t *testing.T) {
-	t.Parallel()
-	server := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{"requirepass": "letmein"}})
-	base := testConfig(server)
-	for name, tt := range map[string]struct {
-		change func(*Config)
-		is     error
-		says   string
-	}{
-		"no server":         {func(c *Config) { c.URL = "redis://127.0.0.1:1" }, nil, "127.0.0.1:1"},
-		"no password":       {func(c *Config) { c.URL = "redis://" + server.Addr() }, nil, "NOAUTH"},
-		"wrong password":    {func(c *Config) { c.URL = "redis://:wrong@" + server.Addr() }, nil, "WRONGPASS"},
-		"no URL":            {func(c *Config) { c.URL = "://letmein" }, store.ErrInvalid, "url"},
-		"prefix with brace": {func(c *Config) { c.Prefix = "a{b}" }, store.ErrInvalid, "prefix"},
-		"negative shards":   {func(c *Config) { c.Shards = -1 }, store.ErrInvalid, "shards"},
-		"too many shards":   {func(c *Config) { c.Shards = MaxShards + 1 }, store.ErrInvalid, "shards"},
-		"retention":         {func(c *Config) { c.Retention = -1 }, store.ErrInvalid, "retention"},
-		"timeout":           {func(c *Config) { c.Timeout = 0 }, store.ErrInvalid, "timeout"},
-		"conns":             {func(c *Config) { c.Conns = 0 }, store.ErrInvalid, "conns"},
-		"replicas":          {func(c *Config) { c.Replicas, c.Timeout = 2, time.Second }, errReplicas, "replicas: 2: "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cfg := base
-			tt.change(&cfg)
-			_, err := Open(t.Context(), cfg)
-			require.ErrorContains(t, err, tt.says)
-			require.NotContains(t, err.Error(), "\n")
-			require.NotContains(t, err.Error(), "letmein")
-			if tt.is != nil {
-				require.ErrorIs(t, err, tt.is)
-			}
-		})
-	}
-	keys, err := open(t, base).nodes.seeds[0].Keys(t.Context(), "*").Result()
-	require.NoError(t, err)
-	require.ElementsMatch(t, []string{base.Prefix + ":layout", base.Prefix + ":{0}"}, keys, "of the store just opened")
-}
-
-func TestOpen_RefusesAServerThatMayEvict(t *testing.T) {
-	t.Parallel()
-	for _, policy := range []string{"allkeys-lru", "volatile-ttl", "allkeys-random"} {
-		server := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{"maxmemory-policy": policy}})
-		_, err := Open(t.Context(), testConfig(server))
-		require.ErrorIs(t, err, store.ErrUnsafe)
-		require.ErrorContains(t, err, policy)
-		require.ErrorContains(t, err, "noeviction")
-	}
+	onServers(t, func(t *testing.T, config func() Config) {
+		base := config()
+		at, err := url.Parse(base.URL)
+		require.NoError(t, err)
+		password, _ := at.User.Password()
+		for name, tt := range map[string]struct {
+			change func(*Config)
+			is     error
+			says   string
+		}{
+			"no server":         {func(c *Config) { c.URL = "redis://127.0.0.1:1" }, nil, "127.0.0.1:1"},
+			"no password":       {func(c *Config) { c.URL = "redis://" + at.Host }, nil, "NOAUTH"},
+			"wrong password":    {func(c *Config) { c.URL = "redis://:wrong@" + at.Host }, nil, "WRONGPASS"},
+			"no URL":            {func(c *Config) { c.URL = "://" + password }, store.ErrInvalid, "url"},
+			"prefix with brace": {func(c *Config) { c.Prefix = "a{b}" }, store.ErrInvalid, "prefix"},
+			"negative shards":   {func(c *Config) { c.Shards = -1 }, store.ErrInvalid, "shards"},
+			"too many shards":   {func(c *Config) { c.Shards = MaxShards + 1 }, store.ErrInvalid, "shards"},
+			"retention":         {func(c *Config) { c.Retention = -1 }, store.ErrInvalid, "retention"},
+			"timeout":           {func(c *Config) { c.Timeout = 0 }, store.ErrInvalid, "timeout"},
+			"conns":             {func(c *Config) { c.Conns = 0 }, store.ErrInvalid, "conns"},
+			"replicas":          {func(c *Config) { c.Replicas, c.Timeout = 2, time.Second }, errReplicas, "replicas: 2: "},
+		} {
+			t.Run(name, func(t *testing.T) {
+				cfg := base
+				tt.change(&cfg)
+				_, err := Open(t.Context(), cfg)
+				require.ErrorContains(t, err, tt.says)
+				require.NotContains(t, err.Error(), "\n")
+				require.NotContains(t, err.Error(), password)
+				if tt.is != nil {
+					require.ErrorIs(t, err, tt.is)
+				}
+			})
+		}
+		s := open(t, base)
+		defer s.Close()
+		require.ElementsMatch(t, append(s.indexes, s.layoutKey()), keysOf(t, s), "of the store just opened")
+	})
 }
 
 func TestOpen_RefusesAnotherNumberOfShards(t *testing.T) {
-	t.Parallel()
-	cfg := testConfig(labtest.Start(t, lab.Redis, lab.Config{}))
-	cfg.Shards = 3
-	open(t, cfg).Close()
-	cfg.Shards = 4
-	_, err := Open(t.Context(), cfg)
-	require.ErrorIs(t, err, store.ErrUnsafe)
-	require.ErrorContains(t, err, "has 3, not 4")
-
-	cfg.Shards = 0
-	s := open(t, cfg)
-	require.Equal(t, 3, s.cfg.Shards, "as they are")
-	for _, layout := range []string{"2 shards=1", "1 shards=0", "1 shards=9999", ""} {
-		require.NoError(t, s.nodes.seeds[0].Set(t.Context(), s.layoutKey(), layout, 0).Err())
+	onServers(t, func(t *testing.T, config func() Config) {
+		cfg := config()
+		cfg.Shards = 3
+		open(t, cfg).Close()
+		cfg.Shards = 4
 		_, err := Open(t.Context(), cfg)
-		require.ErrorIs(t, err, store.ErrUnsafe, layout)
-	}
+		require.ErrorIs(t, err, store.ErrUnsafe)
+		require.ErrorContains(t, err, "has 3, not 4")
+
+		cfg.Shards = 0
+		s := open(t, cfg)
+		defer s.Close()
+		require.Equal(t, 3, s.cfg.Shards, "as they are")
+		for _, layout := range []string{"2 shards=1", "1 shards=0", "1 shards=9999", ""} {
+			require.NoError(t, holder(s, s.layoutKey()).Set(t.Context(), s.layoutKey(), layout, 0).Err())
+			_, err := Open(t.Context(), cfg)
+			require.ErrorIs(t, err, store.ErrUnsafe, layout)
+		}
+	})
 }
 
-// A due index is never kept as a list, whatever was done to the server, and nobody
-// takes what sees to that for a saga.
-func TestDueIndex_IsASkipList(t *testing.T) {
-	t.Parallel()
-	s := open(t, testConfig(labtest.Start(t, lab.Redis, lab.Config{})))
-	defer s.Close()
-	index := s.indexKey(0)
-	check := func() {
-		t.Helper()
-		encoding, err := s.nodes.seeds[0].ObjectEncoding(t.Context(), index).Result()
-		require.NoError(t, err)
-		require.Equal(t, "skiplist", encoding)
-		stats, err := s.Stats(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, store.Stats{}, stats)
-		claimed, err := s.ClaimDue(t.Context(), "other", time.Minute, 10)
-		require.NoError(t, err)
-		require.Empty(t, claimed)
-		findings, err := s.Verify(t.Context())
-		require.NoError(t, err)
-		require.Empty(t, findings)
-	}
-	check()
-	requireApplied(t, s, []store.Change{create(1)})
-	requireApplied(t, s, []store.Change{finish(1)})
-	check()
-	// An empty server takes over.
-	require.NoError(t, s.nodes.seeds[0].FlushAll(t.Context()).Err())
-	require.NoError(t, s.nodes.seeds[0].ScriptFlush(t.Context()).Err())
-	requireApplied(t, s, []store.Change{create(2)})
-	requireApplied(t, s, []store.Change{finish(2)})
-	check()
-}
-
-func TestApply_LoadsForgottenScriptsAgain(t *testing.T) {
-	t.Parallel()
-	s := open(t, testConfig(labtest.Start(t, lab.Redis, lab.Config{})))
-	defer s.Close()
-	for i := range 3 {
-		// The batch needs three scripts, so the pipeline meets NOSCRIPT thrice.
-		prepared := []store.Change{create(2 * i), create(2*i + 1)}
-		requireApplied(t, s, prepared)
-		require.NoError(t, s.nodes.seeds[0].ScriptFlush(t.Context()).Err())
-		requireApplied(t, s, []store.Change{create(100 + i), finish(2 * i), mark(2*i + 1)})
-	}
-	_, err := s.ClaimDue(t.Context(), "other", time.Minute, 10)
-	require.NoError(t, err)
-	require.NoError(t, s.nodes.seeds[0].ScriptFlush(t.Context()).Err())
-	_, err = s.ClaimDue(t.Context(), "other", time.Minute, 10)
-	require.NoError(t, err)
-}
-
+// On a cluster, TestStore_OnASlowDisk restarts the servers.
 func TestApply_AcrossARestartLosesNothing(t *testing.T) {
 	t.Parallel()
 	server := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}})
@@ -163,132 +106,72 @@ func TestApply_AcrossARestartLosesNothing(t *testing.T) {
 	require.Equal(t, store.D3, settings.Durability)
 }
 
-func TestApply_OutOfMemoryWritesNothing(t *testing.T) {
-	t.Parallel()
-	server := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{"maxmemory": "6mb"}})
-	s := open(t, testConfig(server))
-	defer s.Close()
-	var refused error
-	n := 0
-	for ; refused == nil; n++ {
-		require.Less(t, n, 100, "the server never ran out of memory")
-		c := create(n).(*store.Create)
-		c.Body = []byte(strings.Repeat("x", 256<<10))
-		refused = s.Apply(t.Context(), []store.Change{c})[0]
-	}
-	require.ErrorContains(t, refused, "out of memory")
-	_, err := s.Get(t.Context(), gid(n-1))
-	require.ErrorIs(t, err, store.ErrNotFound)
-	findings, err := s.Verify(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, findings)
-	// What was there before can be read, and goes on when there is memory again.
-	require.NoError(t, s.nodes.seeds[0].ConfigSet(t.Context(), "maxmemory", "0").Err())
-	requireApplied(t, s, []store.Change{finish(0)})
-}
+func TestDrop_LeavesOtherKeysAlone(t *testing.T) {
+	onServers(t, func(t *testing.T, config func() Config) {
+		s, other := open(t, config()), open(t, config())
+		defer s.Close()
+		defer other.Close()
+		requireApplied(t, s, creates(10))
+		requireApplied(t, other, creates(10))
+		key := s.cfg.Prefix + ":of-somebody-else"
+		require.NoError(t, holder(s, key).Set(t.Context(), key, "x", 0).Err())
 
-func TestSettings_ReadsTheDurabilityClass(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		want     store.Durability
-		settings map[string]string
-	}{
-		{store.D0, nil},
-		{store.D1, map[string]string{"save": "900 1"}},
-		{store.D1, map[string]string{"appendonly": "yes", "appendfsync": "no"}},
-		{store.D2, map[string]string{"appendonly": "yes", "appendfsync": "everysec"}},
-		{store.D3, map[string]string{"appendonly": "yes", "appendfsync": "always"}},
-		{store.D1, map[string]string{"appendonly": "yes", "appendfsync": "everysec", "no-appendfsync-on-rewrite": "yes"}},
-		{store.D1, map[string]string{"appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "yes"}},
-	} {
-		t.Run(fmt.Sprint(tt.want, tt.settings), func(t *testing.T) {
-			t.Parallel()
-			s := open(t, testConfig(labtest.Start(t, lab.Redis, lab.Config{Settings: tt.settings})))
-			defer s.Close()
-			got, err := s.Settings(t.Context())
+		require.NoError(t, s.Drop(t.Context()))
+		for i := range 10 {
+			_, err := other.Get(t.Context(), gid(i))
 			require.NoError(t, err)
-			require.Equal(t, tt.want, got.Durability, got.Values)
-		})
-	}
-}
-
-func TestSettings_WithoutTheRightToConfig(t *testing.T) {
-	t.Parallel()
-	server := labtest.Start(t, lab.Redis, lab.Config{Settings: map[string]string{
-		"appendonly": "yes", "appendfsync": "always", "rename-command": `CONFIG ""`,
-	}})
-	s := open(t, testConfig(server))
-	defer s.Close()
-	got, err := s.Settings(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, unreadable, got.Values["appendfsync"])
-	require.Equal(t, store.D1, got.Durability, "the lower class when it is not known")
-}
-
-func TestWipe_LeavesOtherKeysAlone(t *testing.T) {
-	t.Parallel()
-	server := labtest.Start(t, lab.Redis, lab.Config{})
-	s, other := open(t, testConfig(server)), open(t, testConfig(server))
-	defer s.Close()
-	defer other.Close()
-	requireApplied(t, s, []store.Change{create(1), create(2)})
-	requireApplied(t, other, []store.Change{create(1)})
-	require.NoError(t, s.nodes.seeds[0].Set(t.Context(), s.cfg.Prefix+":of-somebody-else", "x", 0).Err())
-
-	require.NoError(t, s.Drop(t.Context()))
-	_, err := other.Get(t.Context(), gid(1))
-	require.NoError(t, err)
-	require.Equal(t, []string{s.cfg.Prefix + ":of-somebody-else"}, s.nodes.seeds[0].Keys(t.Context(), s.cfg.Prefix+":*").Val())
+		}
+		require.Equal(t, []string{key}, keysOf(t, s))
+	})
 }
 
 func TestVerify_FindsWhatIsWrong(t *testing.T) {
-	t.Parallel()
-	ctx := t.Context()
-	for name, harm := range map[string]func(*Store) error{
-		"unfinished, and not in the due index": func(s *Store) error {
-			return s.nodes.seeds[0].ZRem(ctx, s.indexKey(s.shard(gid(1))), s.sagaKey(gid(1))).Err()
-		},
-		"unfinished, and expires": func(s *Store) error {
-			return s.nodes.seeds[0].Expire(ctx, s.sagaKey(gid(1)), time.Hour).Err()
-		},
-		"ended, and would be kept for ever": func(s *Store) error {
-			return s.nodes.seeds[0].Persist(ctx, s.sagaKey(gid(2))).Err()
-		},
-		"in the due index, and not": func(s *Store) error {
-			return s.nodes.seeds[0].Del(ctx, s.sagaKey(gid(1))).Err()
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := open(t, testConfig(labtest.Start(t, lab.Redis, lab.Config{})))
-			defer s.Close()
-			requireApplied(t, s, []store.Change{create(1), create(2)})
-			requireApplied(t, s, []store.Change{finish(2)})
-			findings, err := s.Verify(ctx)
-			require.NoError(t, err)
-			require.Empty(t, findings)
-			require.NoError(t, harm(s))
-			findings, err = s.Verify(ctx)
-			require.NoError(t, err)
-			require.Len(t, findings, 1)
-			require.Contains(t, findings[0], name)
-		})
-	}
+	onServers(t, func(t *testing.T, config func() Config) {
+		ctx := t.Context()
+		for name, harm := range map[string]func(s *Store, unfinished, ended string) error{
+			"unfinished, and not in the due index": func(s *Store, unfinished, _ string) error {
+				return holder(s, unfinished).ZRem(ctx, s.indexKey(s.shard(sagaGID(unfinished))), unfinished).Err()
+			},
+			"unfinished, and expires": func(s *Store, unfinished, _ string) error {
+				return holder(s, unfinished).Expire(ctx, unfinished, time.Hour).Err()
+			},
+			"ended, and would be kept for ever": func(s *Store, _, ended string) error {
+				return holder(s, ended).Persist(ctx, ended).Err()
+			},
+			"in the due index, and not": func(s *Store, unfinished, _ string) error {
+				return holder(s, unfinished).Del(ctx, unfinished).Err()
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				s := open(t, config())
+				defer s.Close()
+				requireApplied(t, s, []store.Change{create(1), create(2)})
+				requireApplied(t, s, []store.Change{finish(2)})
+				requireSound(t, s)
+				require.NoError(t, harm(s, s.sagaKey(gid(1)), s.sagaKey(gid(2))))
+				findings, err := s.Verify(ctx)
+				require.NoError(t, err)
+				require.Len(t, findings, 1)
+				require.Contains(t, findings[0], name)
+			})
+		}
+	})
 }
 
 func TestClaimDue_CleansTheIndexOfWhatIsGone(t *testing.T) {
-	t.Parallel()
-	s := open(t, testConfig(labtest.Start(t, lab.Redis, lab.Config{})))
-	defer s.Close()
-	c := create(1).(*store.Create)
-	c.Due = 0
-	requireApplied(t, s, []store.Change{c})
-	require.NoError(t, s.nodes.seeds[0].Del(t.Context(), s.sagaKey(gid(1))).Err())
-	claimed, err := s.ClaimDue(t.Context(), "me", time.Minute, 10)
-	require.NoError(t, err)
-	require.Empty(t, claimed)
-	findings, err := s.Verify(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, findings)
+	onServers(t, func(t *testing.T, config func() Config) {
+		s := open(t, config())
+		defer s.Close()
+		c := create(1).(*store.Create)
+		c.Due = 0
+		requireApplied(t, s, []store.Change{c})
+		key := s.sagaKey(gid(1))
+		require.NoError(t, holder(s, key).Del(t.Context(), key).Err())
+		claimed, err := s.ClaimDue(t.Context(), "me", time.Minute, 10)
+		require.NoError(t, err)
+		require.Empty(t, claimed)
+		requireSound(t, s)
+	})
 }
 
 // The changes of these tests are about sagas of two steps, known by a number.
@@ -320,45 +203,47 @@ func requireApplied(t *testing.T, s store.Applier, changes []store.Change) {
 // Whoever looks for the sagas that are stuck does not wait for the finished ones to
 // be walked.
 func TestList_OfUnfinishedSagasReadsNoOthers(t *testing.T) {
-	t.Parallel()
-	cfg := testConfig(labtest.Start(t, lab.Redis, lab.Config{}))
-	cfg.Shards = 3
-	s := open(t, cfg)
-	defer s.Close()
-	var creates, ends []store.Change
-	for i := range 1000 {
-		creates = append(creates, create(i))
-		if i%100 != 0 {
-			ends = append(ends, finish(i))
+	onServers(t, func(t *testing.T, config func() Config) {
+		cfg := config()
+		cfg.Shards = 3
+		s := open(t, cfg)
+		defer s.Close()
+		var creates, ends []store.Change
+		for i := range 1000 {
+			creates = append(creates, create(i))
+			if i%100 != 0 {
+				ends = append(ends, finish(i))
+			}
 		}
-	}
-	requireApplied(t, s, creates)
-	requireApplied(t, s, ends)
-	query := store.Query{Status: store.StatusSubmitted, Limit: 3}
-	found, pages := map[string]bool{}, 0
-	for {
-		page, err := s.List(t.Context(), query)
-		require.NoError(t, err)
-		require.LessOrEqual(t, len(page.Records), query.Limit)
-		for _, r := range page.Records {
-			found[r.GID] = true
+		requireApplied(t, s, creates)
+		requireApplied(t, s, ends)
+		query := store.Query{Status: store.StatusSubmitted, Limit: 3}
+		found, pages := map[string]bool{}, 0
+		for {
+			page, err := s.List(t.Context(), query)
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(page.Records), query.Limit)
+			for _, r := range page.Records {
+				found[r.GID] = true
+			}
+			pages++
+			if query.Cursor = page.Next; page.Next == "" {
+				break
+			}
 		}
-		pages++
-		if query.Cursor = page.Next; page.Next == "" {
-			break
-		}
-	}
-	require.Len(t, found, 10)
-	require.LessOrEqual(t, pages, 10, "as many as there are unfinished sagas, at worst")
+		require.Len(t, found, 10)
+		require.LessOrEqual(t, pages, 10, "as many as there are unfinished sagas, at worst")
 
-	for _, cursor := range []string{"0", "0-", "-1-0", "3-0", "4-0.g", "0-0.bad gid", "x-0"} {
-		_, err := s.List(t.Context(), store.Query{Status: store.StatusSubmitted, Cursor: cursor})
-		require.ErrorIs(t, err, store.ErrInvalid, cursor)
-	}
+		for _, cursor := range []string{"0", "0-", "-1-0", "3-0", "4-0.g", "0-0.bad gid", "x-0"} {
+			_, err := s.List(t.Context(), store.Query{Status: store.StatusSubmitted, Cursor: cursor})
+			require.ErrorIs(t, err, store.ErrInvalid, cursor)
+		}
+	})
 }
 
 // A server that keeps nothing is started anew while a store is open. Who opens the
-// prefix next finds what that has written since.
+// prefix next finds what that has written since. TestStore_ItsServersChange has it on a
+// cluster, without the restart.
 func TestOpen_AfterTheServerLostEverything_FindsTheShards(t *testing.T) {
 	t.Parallel()
 	server := labtest.Start(t, lab.Redis, lab.Config{})

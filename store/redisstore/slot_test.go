@@ -8,7 +8,7 @@ import (
 
 func TestSlotOf_AgreesWithTheServer(t *testing.T) {
 	t.Parallel()
-	server := open(t, testConfig(startCluster(t)))
+	server := open(t, clusterConfig(shared.Cluster(t)))
 	defer server.Close()
 	for _, key := range []string{"123456789", "p:{a}", "p:{a}:gid", "{}x", "a{b", "{a}{b}", "a{{b}}c", ""} {
 		want, err := server.nodes.seeds[0].ClusterKeySlot(t.Context(), key).Result()

@@ -17,16 +17,21 @@ import (
 // What is no saga, or was spoilt by hand, holds up neither those that are claimed
 // with it nor those that are listed, counted or created with it.
 func TestUnreadable_HoldsUpNoOther(t *testing.T) {
+	t.Parallel()
 	for _, binary := range lab.Redis.Binaries() {
 		t.Run(binary, func(t *testing.T) {
 			t.Parallel()
-			unreadableHoldsUpNoOther(t, labtest.Start(t, lab.Redis, lab.Config{Binary: binary}))
+			unreadableHoldsUpNoOther(t, testConfig(labtest.Start(t, lab.Redis, lab.Config{Binary: binary})))
 		})
 	}
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		unreadableHoldsUpNoOther(t, clusterConfig(shared.Cluster(t)))
+	})
 }
 
-func unreadableHoldsUpNoOther(t *testing.T, server *lab.Server) {
-	s := open(t, testConfig(server))
+func unreadableHoldsUpNoOther(t *testing.T, cfg Config) {
+	s := open(t, cfg)
 	defer s.Close()
 	const bad, good = 6, 20
 	var want []string
@@ -39,15 +44,18 @@ func unreadableHoldsUpNoOther(t *testing.T, server *lab.Server) {
 		}
 	}
 	value := func(i int) string {
-		v, err := s.nodes.seeds[0].Get(t.Context(), s.sagaKey(fmt.Sprint("bad-", i))).Result()
+		key := s.sagaKey(fmt.Sprint("bad-", i))
+		v, err := holder(s, key).Get(t.Context(), key).Result()
 		require.NoError(t, err)
 		return v
 	}
 	set := func(i int, v string) {
-		require.NoError(t, s.nodes.seeds[0].Set(t.Context(), s.sagaKey(fmt.Sprint("bad-", i)), v, 0).Err())
+		key := s.sagaKey(fmt.Sprint("bad-", i))
+		require.NoError(t, holder(s, key).Set(t.Context(), key, v, 0).Err())
 	}
-	require.NoError(t, s.nodes.seeds[0].Del(t.Context(), s.sagaKey("bad-0")).Err())
-	require.NoError(t, s.nodes.seeds[0].LPush(t.Context(), s.sagaKey("bad-0"), "a list").Err())
+	list := s.sagaKey("bad-0")
+	require.NoError(t, holder(s, list).Del(t.Context(), list).Err())
+	require.NoError(t, holder(s, list).LPush(t.Context(), list, "a list").Err())
 	set(1, "short")
 	set(2, value(2)[:34]+"no epoch"+value(2)[42:])
 	set(3, "not-a-time---"+value(3)[13:])
