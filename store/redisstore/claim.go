@@ -106,7 +106,11 @@ func (s *Store) findDue(ctx context.Context, limit int) ([]string, error) {
 			errs = append(errs, a.err)
 		}
 		for i, due := range a.due {
-			byShard[a.shards[i]] = due
+			// What somebody else added to the index would, on a cluster, fail the call for all.
+			byShard[a.shards[i]] = slices.DeleteFunc(due, func(z redis.Z) bool {
+				key := z.Member.(string)
+				return key != s.sagaKey(sagaGID(key))
+			})
 		}
 	}
 	var due, last []redis.Z

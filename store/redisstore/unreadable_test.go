@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"sagabench/deploy/lab"
@@ -110,4 +111,29 @@ func unreadableHoldsUpNoOther(t *testing.T, cfg Config) {
 	for i := range bad {
 		require.Contains(t, strings.Join(findings, "\n"), fmt.Sprint("bad-", i))
 	}
+}
+
+// A member of a due index that is no saga of the prefix is reported, and holds up no saga.
+func TestClaimDue_ForeignMembersOfTheIndex_HoldUpNoSaga(t *testing.T) {
+	onServers(t, func(t *testing.T, config func() Config) {
+		s := open(t, config())
+		defer s.Close()
+		foreign := []string{"foreign", s.cfg.Prefix + ":{foreign}:gid"} // in other slots
+		for _, index := range s.indexes {
+			for _, member := range foreign {
+				require.NoError(t, holder(s, index).ZAdd(t.Context(), index, redis.Z{Member: member}).Err())
+			}
+		}
+		due := creates(30)
+		for _, c := range due {
+			c.(*store.Create).Due = 0
+		}
+		requireApplied(t, s, due)
+		claimed, err := s.ClaimDue(t.Context(), "other", time.Minute, 100)
+		require.NoError(t, err)
+		require.Len(t, claimed, len(due))
+		findings, err := s.Verify(t.Context())
+		require.NoError(t, err)
+		require.Len(t, findings, len(foreign)*len(s.indexes))
+	})
 }
