@@ -58,16 +58,26 @@ type claims struct {
 // slow server is not left out for ever. Sagas that could not be claimed the last time come
 // last, so that a server that refuses writes does not hold up the sagas of the others.
 //
+// It records the layout again if its server has lost it: another client could otherwise
+// choose another number of shards.
+//
 // It reads their lengths: a script that returns hundreds of large bodies blocks the server
 // for seconds.
 func (s *Store) findDue(ctx context.Context, limit int) ([]string, error) {
 	servers := s.shardsByServer()
+	ofLayout := s.nodes.owner(slotOf(s.layoutKey()))
+	if servers[ofLayout] == nil {
+		servers[ofLayout] = []int{}
+	}
 	answers := make(chan dueAnswer, len(servers))
 	for server, shards := range servers {
 		s.nodes.background.Go(func() {
 			asked, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Timeout) // it may be late
 			defer cancel()
 			due, err := s.dueIn(asked, shards, limit)
+			if err == nil && server == ofLayout {
+				_, err = s.recordLayout(asked, s.cfg.Shards)
+			}
 			answers <- dueAnswer{server, shards, due, err}
 		})
 	}
@@ -137,6 +147,9 @@ func (s *Store) findDue(ctx context.Context, limit int) ([]string, error) {
 // dueIn returns up to limit due sagas of each of these shards, longest overdue first. A
 // saga is due by the clock of its server.
 func (s *Store) dueIn(ctx context.Context, shards []int, limit int) ([][]redis.Z, error) {
+	if len(shards) == 0 {
+		return nil, nil
+	}
 	now, err := s.now(ctx, shards[0])
 	if err != nil {
 		return nil, err

@@ -22,6 +22,7 @@ func TestStore_ItsServersChange(t *testing.T) {
 		name string
 		test func(*testing.T, Config)
 	}{
+		{"the layout is lost", layoutIsLost},
 		{"everything is lost", everythingIsLost},
 		{"the scripts are lost", scriptsAreLost},
 		{"a server is out of memory", outOfMemory},
@@ -54,6 +55,31 @@ func onAll(t *testing.T, s *Store, command ...any) {
 	for _, server := range s.nodes.all() {
 		require.NoError(t, server.Do(t.Context(), command...).Err())
 	}
+}
+
+// Nobody can open the prefix with another number of shards after the next claim.
+func layoutIsLost(t *testing.T, cfg Config) {
+	cfg.Shards = 2 // so that its server in the cluster may have none
+	s := open(t, cfg)
+	defer s.Close()
+	layout := holder(s, s.layoutKey())
+	for _, lose := range []func() error{
+		func() error { return layout.FlushAll(t.Context()).Err() },
+		func() error { return layout.Del(t.Context(), s.layoutKey()).Err() },
+	} {
+		require.NoError(t, lose())
+		_, err := s.ClaimDue(t.Context(), "other", time.Minute, 10)
+		require.NoError(t, err)
+		other := cfg
+		other.Shards = 4
+		_, err = Open(t.Context(), other)
+		require.ErrorIs(t, err, store.ErrUnsafe)
+		require.ErrorContains(t, err, "has 2, not 4")
+	}
+	require.NoError(t, layout.Set(t.Context(), s.layoutKey(), formatLayout(4), 0).Err())
+	_, err := s.ClaimDue(t.Context(), "other", time.Minute, 10)
+	require.ErrorIs(t, err, store.ErrUnsafe)
+	require.ErrorContains(t, err, "has 4, not 2")
 }
 
 // A due index is never kept as a list, whatever was done to the server, and nobody

@@ -23,13 +23,8 @@ func (s *Store) initServer(ctx context.Context, server *node) error {
 		return err
 	}
 	if s.nodes.owner(slotOf(s.layoutKey())) == server {
-		wanted := formatLayout(s.cfg.Shards)
-		recorded, err := s.readLayout(ctx, wanted, true)
-		if err != nil {
-			return fmt.Errorf("recording the layout: %w", err)
-		}
-		if recorded != wanted {
-			return fmt.Errorf("%w: prefix %q is laid out as %q now, not %q", store.ErrUnsafe, s.cfg.Prefix, recorded, wanted)
+		if _, err := s.recordLayout(ctx, s.cfg.Shards); err != nil {
+			return err
 		}
 	}
 	return s.addBallast(ctx, s.shardsByServer()[server])

@@ -114,7 +114,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.initLayout(ctx, min(len(all), MaxShards)); err != nil {
+	if s.cfg.Shards, err = s.recordLayout(ctx, min(len(all), MaxShards)); err != nil {
 		return err
 	}
 	for _, tag := range shardTags(s.cfg.Shards) {
@@ -144,8 +144,9 @@ func formatLayout(shards int) string {
 	return fmt.Sprintf(layout, version, shards)
 }
 
-// initLayout records the number of shards of the prefix, or reads the recorded one.
-func (s *Store) initLayout(ctx context.Context, shards int) error {
+// recordLayout returns the recorded number of shards of the prefix. If there is none, it
+// records Config.Shards first, or else these.
+func (s *Store) recordLayout(ctx context.Context, shards int) (int, error) {
 	wanted := formatLayout(cmp.Or(s.cfg.Shards, shards))
 	recorded, err := s.readLayout(ctx, wanted, false) // before any write: a server without the replicas keeps nothing
 	if errors.Is(err, redis.Nil) && !s.cfg.MustExist {
@@ -153,21 +154,20 @@ func (s *Store) initLayout(ctx context.Context, shards int) error {
 	}
 	switch {
 	case errors.Is(err, redis.Nil):
-		return fmt.Errorf("%w: prefix %q was never used", store.ErrAbsent, s.cfg.Prefix)
+		return 0, fmt.Errorf("%w: prefix %q was never used", store.ErrAbsent, s.cfg.Prefix)
 	case errors.Is(err, errReplicas):
-		return fmt.Errorf("replicas: %d: %w", s.cfg.Replicas, err)
+		return 0, fmt.Errorf("replicas: %d: %w", s.cfg.Replicas, err)
 	case err != nil:
-		return fmt.Errorf("reading %s: %w", s.layoutKey(), err)
+		return 0, fmt.Errorf("reading %s: %w", s.layoutKey(), err)
 	}
 	var version int
 	if _, err := fmt.Sscanf(recorded, layout, &version, &shards); err != nil || shards < 1 || shards > MaxShards || recorded != formatLayout(shards) {
-		return fmt.Errorf("%w: prefix %q holds sagas laid out as %q, not %q: use another prefix", store.ErrUnsafe, s.cfg.Prefix, recorded, wanted)
+		return 0, fmt.Errorf("%w: prefix %q holds sagas laid out as %q, not %q: use another prefix", store.ErrUnsafe, s.cfg.Prefix, recorded, wanted)
 	}
 	if s.cfg.Shards != 0 && s.cfg.Shards != shards {
-		return fmt.Errorf("%w: shards: prefix %q has %d, not %d: leave it at 0, or use another prefix", store.ErrUnsafe, s.cfg.Prefix, shards, s.cfg.Shards)
+		return 0, fmt.Errorf("%w: shards: prefix %q has %d, not %d: leave it at 0, or use another prefix", store.ErrUnsafe, s.cfg.Prefix, shards, s.cfg.Shards)
 	}
-	s.cfg.Shards = shards
-	return nil
+	return shards, nil
 }
 
 // readLayout reads the layout. If there is none and write is set, it writes the wanted one
