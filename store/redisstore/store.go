@@ -213,7 +213,8 @@ func (s *Store) Connections() (limit int, waited time.Duration) {
 
 // Partitions implements store.Partitioned. A partition is the shards that one server held
 // when the store was opened. Shards that move to another server stay in their partition:
-// the changes of a saga must keep their order.
+// group commit keeps the changes of a saga in order in one queue per partition. So after
+// masters were added, sagas wait for two servers until the store is opened again.
 func (s *Store) Partitions() int { return 1 + slices.Max(s.partitions) }
 
 // PartitionOf implements store.Partitioned.
