@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -55,12 +56,14 @@ var ofNodes = []fault{
 	}},
 	{name: "master killed", do: masterKilled},
 	{name: "master stopped", do: masterStopped},
+	{name: "master cut off", do: masterCutOff},
 }
 
 // atD4 are faults of a Redis Cluster whose replicas are waited for: nothing is lost.
 var atD4 = []fault{
 	{name: "master killed at D4", replicas: 1, do: masterKilled},
 	{name: "master stopped at D4", replicas: 1, do: masterStopped},
+	{name: "master cut off at D4", replicas: 1, do: masterCutOff},
 }
 
 func masterKilled(t *testing.T, w *world) {
@@ -73,10 +76,30 @@ func masterStopped(t *testing.T, w *world) {
 		func(master *lab.Server) error { return master.Signal(syscall.SIGCONT) })
 }
 
+// masterCutOff cuts a master off from the other nodes, and not from the hosts. It serves
+// until it finds out.
+func masterCutOff(t *testing.T, w *world) {
+	w.loseMaster(t,
+		func(master *lab.Server) error {
+			client := redis.NewClient(&redis.Options{Addr: master.Addr(), Password: master.Password()})
+			defer client.Close()
+			if err := w.cluster.CutOff(t.Context(), master); err != nil {
+				return err
+			}
+			return lab.Poll(t.Context(), func(ctx context.Context) error {
+				if err := client.Get(ctx, "any").Err(); !redis.IsClusterDownError(err) {
+					return fmt.Errorf("it serves: %w", err)
+				}
+				return nil
+			})
+		},
+		func(*lab.Server) error { return w.cluster.Reconnect(t.Context()) })
+}
+
 func startCluster(t *testing.T) *redisnodes.Cluster {
 	settings := maps.Clone(synced)
 	settings["cluster-node-timeout"] = fmt.Sprint(nodeTimeout.Milliseconds())
-	return labtest.StartCluster(t, redisnodes.ClusterConfig{Masters: 3, Replicas: 1, Node: lab.Config{Settings: settings}})
+	return labtest.StartCluster(t, redisnodes.ClusterConfig{Masters: 3, Replicas: 1, CanCutOff: true, Node: lab.Config{Settings: settings}})
 }
 
 // TestFaults_OfARedisCluster also shows how many sagas a failover takes back: a replica
@@ -104,7 +127,7 @@ func breakCluster(t *testing.T, cluster *redisnodes.Cluster, faults []fault) {
 // takeover is what is known of the loss of a master. Without one, nothing may be lost.
 type takeover struct {
 	isOfLost func(gid string) bool
-	began    time.Time
+	began    time.Time // when the master served no more
 	losing   []period  // when the lost master may have acknowledged what nobody else has
 	bound    time.Time // of the last error
 }
@@ -114,16 +137,16 @@ type takeover struct {
 func loseMaster(t *testing.T, cluster *redisnodes.Cluster, breaks, repairs func(*lab.Server) error) (o takeover) {
 	master, err := cluster.Master(t.Context(), 0)
 	require.NoError(t, err)
-	o.began = time.Now()
+	breaking := time.Now()
 	require.NoError(t, breaks(master))
-	broken := time.Now()
+	o.began = time.Now()
 	require.NoError(t, cluster.WaitTakeover(t.Context(), master))
-	t.Logf("taken over within %v", time.Since(o.began))
+	t.Logf("it served for %v, and its replica has taken over within %v", o.began.Sub(breaking), time.Since(breaking))
 	repaired := time.Now()
 	require.NoError(t, repairs(master))
 	require.NoError(t, cluster.WaitReady(t.Context()))
 	// A master that continues serves until it learns that it was replaced.
-	o.losing = []period{{o.began.Add(-replicationDelay), broken}, {repaired, time.Now()}}
+	o.losing = []period{{breaking.Add(-replicationDelay), o.began}, {repaired, time.Now()}}
 	o.bound = o.began.Add(takeoverTime + lastError)
 	return o
 }

@@ -194,8 +194,16 @@ func TestStartCluster_LeavesNothingBehind_WhenItFails(t *testing.T) {
 		},
 		"as the context ends": func(t *testing.T, cfg *lab.Config) context.Context {
 			cfg.Settings = map[string]string{"cluster-announce-bus-port": "1"} // they never meet
-			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-			t.Cleanup(cancel)
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				defer cancel()
+				for ctx.Err() == nil {
+					if _, err := os.Stat(filepath.Join(cfg.Dir, "node-5")); err == nil {
+						return
+					}
+					time.Sleep(time.Millisecond)
+				}
+			}()
 			return ctx
 		},
 	} {
