@@ -103,6 +103,9 @@ func TestRedact_LeavesOutPasswords(t *testing.T) {
 		"postgres://u@h/d?password=topsecret&sslmode=a":       "postgres://u@h/d?password=***&sslmode=a",
 		"postgres://u:topsecret@h/d?a=b&sslpassword=topsec":   "postgres://u:***@h/d?a=b&sslpassword=***",
 		"postgres://u:topsecret@h/d?sslkey=/k&password=tops":  "postgres://u:***@h/d?sslkey=/k&password=***",
+		"redis://h?addr=:topsecret@h2:1":                      "redis://***",
+		"redis://h?addr=redis%3A%2F%2F:topsecret%40h2:1":      "redis://***",
+		"redis://me:1?top=secret@h":                           "redis://***", // a question mark in a password
 	} {
 		require.Equal(t, want, Redact(text))
 	}

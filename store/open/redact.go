@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// passwordOption matches the options of a URL that hold a password: of PostgreSQL, and of Redis'
-// sentinels.
-var passwordOption = regexp.MustCompile(`([?&](?:ssl|sentinel_)?password=)[^&#]*`)
+// passwordOption matches the options of a URL that hold a password, as PostgreSQL's password and
+// sslpassword, and as Redis' sentinel_password.
+var passwordOption = regexp.MustCompile(`(?i)([?&][a-z_]*password=)[^&#]*`)
 
 // Redact returns a name or URL without its passwords, for messages and results.
 func Redact(name string) string {
@@ -16,7 +16,12 @@ func Redact(name string) string {
 		return name
 	}
 	u, err := url.Parse(name)
-	if err != nil || unescaped(u) {
+	query := ""
+	if err == nil {
+		query, err = url.QueryUnescape(u.RawQuery)
+	}
+	// What an @ follows may be a password, or an address with one.
+	if err != nil || strings.Contains(u.Path+query+u.Fragment, "@") {
 		scheme, _, _ := strings.Cut(name, "://")
 		return scheme + "://***"
 	}

@@ -23,6 +23,7 @@ import (
 var (
 	ErrURL         = errors.New("want redis://[user:password@]host:port[/db], or rediss://")
 	ErrSentinelURL = errors.New("want redis://sentinel:port[/db]?master_name=NAME, with &addr=host:port for more sentinels")
+	errAddress     = errors.New("option addr cannot have this value: want host:port; all nodes have one password")
 )
 
 // URL is what a URL says. The options have no settings yet but those of the URL.
@@ -51,6 +52,11 @@ func Parse(text string) (URL, error) {
 		return URL{Sentinel: options}, files.SetRedis(options.TLSConfig)
 	}
 	more := query["addr"]
+	for _, address := range more {
+		if host, port, err := net.SplitHostPort(address); err != nil || host == "" || port == "" || strings.Contains(host, "@") {
+			return URL{}, errAddress
+		}
+	}
 	query.Del("addr")
 	u.RawQuery = query.Encode()
 	options, err := redis.ParseURL(u.String())
@@ -79,7 +85,7 @@ func refusedOption(u url.URL, needed url.Values, parse func(string) error) error
 		maps.Copy(with, needed)
 		u.RawQuery = with.Encode()
 		switch err := parse(u.String()); {
-		case err == nil || !optionName.MatchString(name):
+		case err == nil || !optionName.MatchString(name) || strings.Contains(strings.Join(options[name], ""), "@"):
 		case strings.Contains(err.Error(), "unexpected option"):
 			return fmt.Errorf("option %s is unknown", name)
 		default:

@@ -19,6 +19,10 @@ func TestParse_NamesTheOptionThatIsRefused(t *testing.T) {
 		"http://h?foo=1":                                     ErrURL.Error(),
 		"http://h?master_name=m&foo=1":                       ErrSentinelURL.Error(),
 		"redis://me:1?topsecret@h":                           ErrURL.Error(), // a question mark in a password
+		"redis://me:1?top=secret@h":                          ErrURL.Error(),
+		"redis://h?addr=:topsecret@h:2":                      errAddress.Error(),
+		"redis://h?addr=h:2&addr=me@h:3":                     errAddress.Error(),
+		"redis://h?addr=h":                                   errAddress.Error(),
 		"redis://h?sslrootcert=/absent.pem":                  "sslrootcert, sslcert and sslkey are for TLS: want rediss://",
 		"redis://:topsecret@h?max_retries=2&pool_size=much":  "option pool_size cannot have this value",
 		"redis://:topsecret@h?max_retries=2&skip_verify=yes": "option skip_verify is unknown", // without TLS
