@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"sagabench/internal/format"
 )
 
 // Markdown writes the document in GitHub's dialect, which has tables.
@@ -12,7 +14,7 @@ func Markdown(w io.Writer, d Document) error {
 		return err
 	}
 	var out strings.Builder
-	block := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n\n", args...) }
+	block := func(layout string, args ...any) { fmt.Fprintf(&out, layout+"\n\n", args...) }
 	if d.Verdict != "" {
 		block("> **%s**", escape(d.Verdict))
 	}
@@ -56,7 +58,7 @@ func Markdown(w io.Writer, d Document) error {
 			fence += "`"
 		}
 		block("## Reproduce with")
-		block("%s\n%s\n%s", fence, d.Command, fence)
+		block("%s\n%s\n%s", fence, format.Printable(d.Command), fence)
 	}
 	_, err := io.WriteString(w, strings.TrimRight(out.String(), "\n")+"\n")
 	return err
@@ -82,11 +84,11 @@ func paragraph(text string) string {
 // escape makes text literal, and one line.
 func escape(text string) string {
 	var out strings.Builder
-	for _, r := range text {
+	for _, r := range format.Printable(text) {
 		if strings.ContainsRune("\\`*_[]<>|~&", r) {
 			out.WriteRune('\\')
 		}
-		out.WriteRune(printable(r))
+		out.WriteRune(r)
 	}
 	return out.String()
 }

@@ -23,8 +23,8 @@ func Text(w io.Writer, d Document) error {
 		return err
 	}
 	var out strings.Builder
-	line := func(format string, args ...any) {
-		out.WriteString(strings.TrimRight(strings.Map(printable, fmt.Sprintf(format, args...)), " ") + "\n")
+	line := func(layout string, args ...any) {
+		out.WriteString(strings.TrimRight(format.Printable(fmt.Sprintf(layout, args...)), " ") + "\n")
 	}
 	words := func(first, text string) {
 		for _, wrapped := range wrap(first, text, lineWidth) {
@@ -51,15 +51,6 @@ func Text(w io.Writer, d Document) error {
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
-}
-
-// printable replaces control characters, with which a server's setting, for example,
-// could control the terminal.
-func printable(r rune) rune {
-	if unicode.IsControl(r) {
-		return ' '
-	}
-	return r
 }
 
 // Minimum widths of columns, the space before them included.

@@ -1,5 +1,5 @@
 // Package format writes numbers for people: with as many digits as carry meaning, with
-// thousands separators, and with their unit.
+// thousands separators, and with their unit. It makes text of others printable.
 package format
 
 import (
@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Unknown stands for a value that was not measured.
@@ -107,6 +108,17 @@ func Optional[T any](x *T, write func(T) string) string {
 		return Unknown
 	}
 	return write(*x)
+}
+
+// Printable replaces characters by spaces with which text of others, as the version of a server or
+// a file of another host, could control a terminal, begin a line, or reverse what follows.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) {
+			return ' '
+		}
+		return r
+	}, text)
 }
 
 // group puts a comma between groups of three digits.

@@ -28,6 +28,19 @@ func TestShort_DropsTrailingZeros(t *testing.T) {
 	}
 }
 
+func TestPrintable_LeavesNothingThatControlsATerminal(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"7.0.15 µs – ok":  "7.0.15 µs – ok",
+		"a\x1b[31mb\a\n":  "a [31mb  ",
+		"a\u009bb\u202ec": "a b c",
+		"a\u2028b":        "a b",
+		"a\x9bb":          "a\ufffdb", // not UTF-8
+	} {
+		require.Equal(t, want, Printable(text))
+	}
+}
+
 func TestUnits(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "8.10%", Percent(0.081))

@@ -77,7 +77,7 @@ func (a *app) check(ctx context.Context, name string, allowEmpty bool) error {
 
 func printCheck(w io.Writer, c result.Envelope, total int) error {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s %s (%s): %s, %s ended, %s unfinished\n", c.Run.Store.Driver, c.Run.Store.Version, c.Run.Store.Durability,
+	fmt.Fprintf(&out, "%s %s (%s): %s, %s ended, %s unfinished\n", c.Run.Store.Driver, format.Printable(c.Run.Store.Version), c.Run.Store.Durability,
 		format.Plural(*c.Check.Terminal+*c.Check.Unfinished, "saga"), format.Count(*c.Check.Terminal), format.Count(*c.Check.Unfinished))
 	if n := c.Check.ForceStopped; n > 0 {
 		fmt.Fprintf(&out, "stopped by force, so not asked whether they were undone: %s\n", format.Count(n))
@@ -88,7 +88,7 @@ func printCheck(w io.Writer, c result.Envelope, total int) error {
 		fmt.Fprintf(&out, "%s:\n", format.Plural(total, "finding"))
 	}
 	for _, finding := range c.Validity.Because {
-		fmt.Fprintf(&out, "  - %s\n", finding)
+		fmt.Fprintf(&out, "  - %s\n", format.Printable(finding))
 	}
 	if more := total - len(c.Validity.Because); more > 0 {
 		fmt.Fprintf(&out, "  and %s more\n", format.Count(more))

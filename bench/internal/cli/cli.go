@@ -20,6 +20,7 @@ import (
 
 	"sagabench/bench/internal/backend"
 	"sagabench/bench/internal/process"
+	"sagabench/internal/format"
 )
 
 // Exit codes.
@@ -68,7 +69,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case errors.As(err, &code):
 		return int(code)
 	default:
-		fmt.Fprintln(stderr, "bench:", strings.Join(strings.Fields(err.Error()), " "))
+		fmt.Fprintln(stderr, "bench:", format.Printable(strings.Join(strings.Fields(err.Error()), " ")))
 		return exitError
 	}
 }

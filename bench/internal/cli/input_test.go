@@ -137,6 +137,7 @@ func TestMain_RefusesWrongInput(t *testing.T) {
 		"prefix with braces":     {[]string{"run", "redis"}, "SAGABENCH_REDIS_SHARDS=-1", "shards: -1"},
 		"directory is a file":    {[]string{"run", "pebble:" + file}, "", file},
 		"out is a file":          {[]string{"--out", file}, "", file},
+		"control characters":     {[]string{"report", "a\x1b[31mb"}, "", "bench: a [31mb: no result"},
 		"start without server":   {[]string{"run", "pebble", "--start"}, "", "--start"},
 		"load without target":    {[]string{"load"}, "", "--target"},
 		"load, bad target":       {[]string{"load", "--target", "localhost"}, "", `target "localhost`},

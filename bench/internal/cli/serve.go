@@ -15,6 +15,7 @@ import (
 	"sagabench/bench/internal/loss"
 	"sagabench/bench/internal/process"
 	"sagabench/bench/internal/server"
+	"sagabench/internal/format"
 	"sagabench/store"
 	"sagabench/store/open"
 )
@@ -83,7 +84,7 @@ func (a *app) serve(ctx context.Context, name string, bench bool) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "%s %s, %s: %s\n", settings.Driver, settings.Version, settings.Durability, settings.Meaning())
+	fmt.Fprintf(a.stdout, "%s %s, %s: %s\n", settings.Driver, format.Printable(settings.Version), settings.Durability, settings.Meaning())
 	fmt.Fprintf(a.stdout, "%s%s\n", servingPrefix, srv.URL())
 	if bench {
 		drive := server.VegetaCommand{URL: srv.URL(), Query: cfg.Scenario.Query(), WithToken: cfg.Tokens.AreSet()}
