@@ -159,6 +159,7 @@ func TestRun_ServerThatComesBackIsUsedAgain(t *testing.T) {
 		res, err := Run(t.Context(), cfg)
 		require.NoError(t, err)
 		require.EqualValues(t, 10, res.Errors)
+		require.EqualValues(t, 10, res.Intervals[0].Errors)
 		require.Equal(t, n.Load(), res.Requests, "none is sent twice")
 		require.Greater(t, res.Succeeded, int64(20), "some of them afterwards")
 		require.Equal(t, s.told, readAll(t, cfg.Dir))

@@ -27,10 +27,11 @@ type recorder struct {
 	last     time.Time            // time of the last answer
 	log      *result.HistogramLog // of the intervals; may be nil
 
-	// The current interval: its latencies, which are added to res.Latency at its end,
-	// and its start.
+	// The current interval: its latencies, which are added to res.Latency at its end, its
+	// errors, and its start.
 	measuring bool
 	interval  *hdrhistogram.Histogram
+	errors    int64
 	from      time.Time
 }
 
@@ -110,6 +111,7 @@ func (m *recorder) add(r *vegeta.Result, due, stopped time.Duration, outcome sto
 	}
 	if kind != "" {
 		second.Errors++
+		m.errors++
 		return late
 	}
 	if m.shortest == 0 || r.Latency < m.shortest {
@@ -156,6 +158,7 @@ func record(h *hdrhistogram.Histogram, d time.Duration) (clamped bool) {
 // endInterval ends the interval and begins the next. It returns errors of the log.
 func (m *recorder) endInterval(now time.Time) (result.Interval, error) {
 	i := result.NewInterval(m.interval, m.from, now)
+	i.Errors, m.errors = m.errors, 0
 	var err error
 	if m.measuring {
 		m.res.Intervals = append(m.res.Intervals, i)

@@ -276,6 +276,7 @@ func (m merge) check() result.Check {
 		c.Unfinished = higher(c.Unfinished, o.Unfinished)
 		c.Expired += o.Expired
 		c.ForceStopped = max(c.ForceStopped, o.ForceStopped)
+		c.LostWrites = max(c.LostWrites, o.LostWrites)
 	}
 	return c
 }

@@ -119,6 +119,7 @@ func timelinePart(s result.Summary, rec result.Recording) *document.Part {
 		columns    []column
 	}{
 		{"Sagas acknowledged per second", "sagas/s", []column{{"sagas/s", func(m result.Sample) *float64 { return m.SagasPerS }}}},
+		{"Failed requests per second", "errors/s", []column{{"errors/s", func(m result.Sample) *float64 { return m.ErrorsPerS }}}},
 		{"Latency", "ms", []column{
 			{"p99", func(m result.Sample) *float64 { return m.P99MS }},
 			{"p50", func(m result.Sample) *float64 { return m.P50MS }},

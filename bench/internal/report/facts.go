@@ -98,6 +98,9 @@ func checkFacts(c result.Check) (f facts) {
 	if c.ForceStopped > 0 {
 		counted = append(counted, format.Count(c.ForceStopped)+" stopped by force")
 	}
+	if c.LostWrites > 0 {
+		counted = append(counted, format.Count(c.LostWrites)+" with lost writes")
+	}
 	f.add("sagas", strings.Join(counted, ", "))
 	f.add("must be 0", strings.Join(promises, ", "))
 	return f

@@ -58,7 +58,7 @@ func TestDocument_HasTheChartsOfWhatIsKnown(t *testing.T) {
 		return out.String()
 	}
 	all := page(resulttest.Timed(resulttest.OpenRun()), rec)
-	require.Equal(t, 6, strings.Count(all, "<svg"), "percentiles, rate, latency, cores, batch, cost")
+	require.Equal(t, 7, strings.Count(all, "<svg"), "percentiles, rate, errors, latency, cores, batch, cost")
 	require.True(t, strings.Contains(all, "p99: from the due time 5.88 ms, from the send 2.94 ms"))
 	require.Equal(t, 4, strings.Count(page(resulttest.OpenRun(), rec), "<svg"), "without a timeline there is that of the histogram log")
 	require.Equal(t, 1, strings.Count(page(resulttest.ClosedRun(), result.Recording{}), "<svg"), "the cost")

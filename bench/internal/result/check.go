@@ -14,6 +14,10 @@ type Check struct {
 	// These are no violations, and are left out of the counts above.
 	Expired      int64 `json:"expired,omitempty"`       // acknowledged longer ago than the store's retention, and removed
 	ForceStopped int64 `json:"force_stopped,omitempty"` // stopped by force
+
+	// LostWrites counts how often a coordinator found, in the measured part, that the store
+	// lacked what it had acknowledged for a saga.
+	LostWrites int64 `json:"lost_writes,omitempty"`
 }
 
 // Count is one of the counts of an audit. N is nil if the store was not audited.
@@ -55,6 +59,7 @@ func SumChecks(all []Check) (sum Check) {
 		sum.Acknowledged += c.Acknowledged
 		sum.Expired += c.Expired
 		sum.ForceStopped += c.ForceStopped
+		sum.LostWrites += c.LostWrites
 		sum.Terminal = Sum(sum.Terminal, c.Terminal)
 		sum.Lost = Sum(sum.Lost, c.Lost)
 		sum.BothOutcomes = Sum(sum.BothOutcomes, c.BothOutcomes)

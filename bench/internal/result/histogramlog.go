@@ -17,6 +17,7 @@ type Interval struct {
 	Start        time.Time // to the millisecond
 	Length       time.Duration
 	Acknowledged int64
+	Errors       int64         // failed requests; a histogram log does not have them
 	P50, P99     time.Duration // of the latency; 0 if nothing was acknowledged
 }
 

@@ -62,6 +62,9 @@ func TestTimelineOf_PutsTheNearestTogether(t *testing.T) {
 		{AtS: 2, SagasPerS: resulttest.Ptr(999.0), P50MS: resulttest.Ptr(0.0)},
 		{AtS: 3, SagasPerS: resulttest.Ptr(0.0), AppCores: resulttest.Ptr(0.6)},
 	}, got)
+	list[1].Errors = 3
+	got = result.TimelineOf(list, took)
+	require.Equal(t, []*float64{resulttest.Ptr(0.0), resulttest.Ptr(3.0), resulttest.Ptr(0.0)}, []*float64{got[0].ErrorsPerS, got[1].ErrorsPerS, got[2].ErrorsPerS})
 	require.Equal(t, took, result.TimelineOf(nil, took))
 	require.Empty(t, result.TimelineOf(nil, nil))
 }

@@ -2,6 +2,7 @@ package result
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -9,7 +10,8 @@ import (
 type Sample struct {
 	AtS            float64  `json:"at_s"` // its end, seconds since the start of the measured part
 	SagasPerS      *float64 `json:"sagas_per_s"`
-	P50MS          *float64 `json:"p50_ms"` // null also with too few samples
+	ErrorsPerS     *float64 `json:"errors_per_s"` // requests that failed; null: none of the run did, or unknown
+	P50MS          *float64 `json:"p50_ms"`       // null also with too few samples
 	P99MS          *float64 `json:"p99_ms"`
 	LoadCores      *float64 `json:"load_cores"` // CPU, in busy cores
 	AppCores       *float64 `json:"app_cores"`
@@ -52,6 +54,7 @@ func TimelineOf(intervals []Interval, samples []Sample) []Sample {
 		return samples
 	}
 	var line []Sample
+	failed := slices.ContainsFunc(intervals, func(i Interval) bool { return i.Errors > 0 })
 	for _, i := range intervals {
 		if i.Length < WholeInterval {
 			continue
@@ -61,6 +64,10 @@ func TimelineOf(intervals []Interval, samples []Sample) []Sample {
 		m.AtS = math.Round(1000*end.Seconds()) / 1000
 		rate := math.Round(1000*i.PerS()) / 1000
 		m.SagasPerS = &rate
+		if failed {
+			errors := Round(float64(i.Errors) / i.Length.Seconds())
+			m.ErrorsPerS = &errors
+		}
 		m.P50MS = inMS(i.P50, i.Acknowledged >= SamplesFor(50))
 		m.P99MS = inMS(i.P99, i.Acknowledged >= SamplesFor(99))
 		line = append(line, m)

@@ -23,6 +23,7 @@ import (
 const (
 	metricRoundTrips = "sagabench_store_round_trips_total"
 	metricFsyncs     = "sagabench_store_fsyncs_total"
+	metricLostWrites = "sagabench_store_lost_writes_total"
 	metricWritten    = "sagabench_store_written_bytes_total"
 	metricDebt       = "sagabench_store_debt_bytes"
 	metricCPU        = "process_cpu_seconds_total"
@@ -152,6 +153,9 @@ func (m metrics) addTo(u *Usage, before metrics, servers int, apart time.Duratio
 		r.StoreDebtBytes = &grown
 	}
 	r.StoreFsyncsPerS = perS(t.StoreFsyncs)
+	if lost := since(metricLostWrites); lost != nil {
+		u.LostWrites = int64(*lost)
+	}
 	r.AppCores = perS(since(metricCPU))
 	r.AppCoresUsable = cmp.Or(m.value(metricCores), m.value(metricGoCores))
 	r.AppThrottled = times(perS(since(metricThrottled)), 1/float64(max(1, servers)))

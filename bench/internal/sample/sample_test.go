@@ -157,6 +157,8 @@ sagabench_connections_kept_out_seconds_total N
 sagabench_store_connections_max 16
 # TYPE sagabench_store_connection_wait_seconds_total counter
 sagabench_store_connection_wait_seconds_total N
+# TYPE sagabench_store_lost_writes_total counter
+sagabench_store_lost_writes_total N
 `
 
 func TestUsage_MetricsOfAllAppServersAreAdded(t *testing.T) {
@@ -168,6 +170,7 @@ func TestUsage_MetricsOfAllAppServersAreAdded(t *testing.T) {
 	apart := s.after.metricsAt.Sub(s.before.metricsAt).Seconds()
 	require.InDelta(t, 42, *u.Total.StoreRoundTrips, 1e-9)
 	require.InDelta(t, 21, *u.Total.StoreFsyncs, 1e-9)
+	require.EqualValues(t, 21, u.LostWrites)
 	require.InDelta(t, 21e6, *u.Total.AppCPUUS, 1e-9, "there is no process to ask")
 	require.InEpsilon(t, 21/apart, *u.Evidence().StoreCallsInFlight, 1e-9)
 	require.InDelta(t, 32, *u.Evidence().StoreConns, 1e-9)

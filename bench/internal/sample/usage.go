@@ -20,6 +20,8 @@ type Usage struct {
 	GCPause   time.Duration   // of this process
 	Timeline  []result.Sample // without what was done meanwhile
 	Failures  []string        // what could not be measured, and why
+
+	LostWrites int64 // that the app's coordinators noticed
 }
 
 // Fail records that something could not be measured.

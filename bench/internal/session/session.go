@@ -104,6 +104,7 @@ type Session struct {
 	tried, measured  int
 	journals         []string // directories of measurements with a journal
 	acknowledged     int64
+	lostWrites       int64
 	requests, errors int64
 	elapsed          time.Duration // from started to the end of the last measurement
 }
@@ -228,6 +229,7 @@ func (s *Session) measure(ctx context.Context, shape load.Config, dir string) (m
 		if usable := m.usage.Resources.AppCoresUsable; s.site.appHere && usable != nil && m.usage.HostCores > 0 {
 			*usable = min(*usable, float64(m.usage.HostCores))
 		}
+		s.lostWrites += m.usage.LostWrites
 		s.cpus = m.usage.CPUs
 		s.measured++
 	}
@@ -305,7 +307,7 @@ func (s *Session) summary(ctx context.Context, elapsed time.Duration) result.Sum
 			Topology: s.site.topology, Targets: s.site.targets, AppHosts: len(s.targets), SharedHost: s.site.sharedHost,
 			Commit: environment.Commit(ctx),
 		},
-		Check:       result.Check{Acknowledged: s.acknowledged},
+		Check:       result.Check{Acknowledged: s.acknowledged, LostWrites: s.lostWrites},
 		Environment: machine,
 	}}
 }

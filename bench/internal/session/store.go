@@ -135,6 +135,7 @@ func (s *Session) tryAudit(ctx context.Context, summary *result.Summary, e *vali
 		return err
 	}
 	summary.Check = found.Check
+	summary.Check.LostWrites = s.lostWrites
 	stored := found.Sagas - s.leftovers
 	leftovers := s.leftovers - s.site.preloaded
 	e.StoreSagas, e.Leftovers = &stored, &leftovers

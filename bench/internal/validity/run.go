@@ -125,6 +125,10 @@ func (j *judgement) outcomes() {
 	for _, finding := range j.e.Findings {
 		j.refuse("the audit found: %s", finding)
 	}
+	if c.LostWrites > 0 {
+		j.warn("lost writes: coordinators found %s that the store lacked what it had acknowledged: it crashed, or failed over to a replica that was behind",
+			format.Plural(c.LostWrites, "time"))
+	}
 	if c.Lost == nil && c.Acknowledged > 0 {
 		j.warn("not audited: the store was not searched for the %s that were acknowledged", format.Plural(c.Acknowledged, "saga"))
 	}

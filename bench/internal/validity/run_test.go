@@ -116,6 +116,10 @@ func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 			func(s *result.Summary, _ *Evidence) { s.Check = result.Check{Acknowledged: 134_900} }, warnings,
 			"not audited: the store was not searched for the 134,900 sagas that were acknowledged",
 		},
+		"lost writes": {
+			func(s *result.Summary, _ *Evidence) { s.Check.LostWrites = 2 }, warnings,
+			"lost writes: coordinators found 2 times that the store lacked what it had acknowledged: it crashed, or failed over to a replica that was behind",
+		},
 		"unfinished": {
 			func(s *result.Summary, _ *Evidence) { s.Check.Unfinished = resulttest.Ptr[int64](1) }, warnings,
 			"unfinished: 1 saga had not ended when the store was audited",

@@ -137,6 +137,12 @@ func Timed(s result.Summary) result.Summary {
 			LoadCores: Ptr(0.2), AppCores: Ptr(0.5), StoreCores: Ptr(0.1), AppMemoryBytes: Ptr(int64(40 << 20)),
 		})
 	}
+	if s.Load.Errors > 0 {
+		for i := range s.Timeline {
+			s.Timeline[i].ErrorsPerS = Ptr(0.0)
+		}
+		s.Timeline[6].ErrorsPerS = Ptr(float64(s.Load.Errors))
+	}
 	s.Timeline[4].Batch, s.Timeline[9].Batch = Ptr(12.5), Ptr(13.0)
 	return s
 }
