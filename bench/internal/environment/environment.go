@@ -32,6 +32,7 @@ func Describe(ctx context.Context) result.Environment {
 		Kernel:   unknown,
 		Go:       runtime.Version(),
 		Governor: governor(),
+		HostID:   hostID(),
 		Versions: versions(),
 	}
 	if group, err := cgroup.Of(os.Getpid()); err == nil {
@@ -54,6 +55,14 @@ func Describe(ctx context.Context) result.Environment {
 func BootID() string {
 	text, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(text))
+}
+
+func hostID() string {
+	network, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		return ""
+	}
+	return BootID() + "/" + network
 }
 
 func governor() *string {

@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -14,6 +15,9 @@ func TestDescribe_DescribesThisMachine(t *testing.T) {
 	require.Positive(t, e.Cores)
 	require.Greater(t, e.Memory, int64(1<<20))
 	require.NotEmpty(t, e.Kernel)
+	if runtime.GOOS == "linux" {
+		require.Regexp(t, `^[-0-9a-f]{36}/net:\[[0-9]+\]$`, e.HostID)
+	}
 	require.True(t, strings.HasPrefix(e.Go, "go1."))
 	require.NotNil(t, e.Versions, "empty in a test's binary, which lists no modules")
 }

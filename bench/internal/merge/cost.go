@@ -130,7 +130,14 @@ func (m merge) resources() (r result.Resources) {
 				f.Set(&r, f.Of(widest.Run.Resources))
 			}
 		case result.MergeSum:
-			f.Set(&r, m.sum(func(s result.Summary) *float64 { return f.Of(s.Resources) }))
+			hosts := m.hosts
+			switch f.Key {
+			case "load_cores_usable":
+				hosts = m.once(cpusOf)
+			case "network_bytes_per_s":
+				hosts = m.once(networkOf)
+			}
+			f.Set(&r, sum(hosts, func(s result.Summary) *float64 { return f.Of(s.Resources) }))
 		case result.MergeMax:
 			var highest *float64
 			for _, h := range m.hosts {

@@ -237,9 +237,11 @@ func (m merge) each(of func(result.Load) string) string {
 }
 
 // sum adds up a figure of all hosts. It returns nil if one lacks it.
-func (m merge) sum(of func(result.Summary) *float64) *float64 {
+func (m merge) sum(of func(result.Summary) *float64) *float64 { return sum(m.hosts, of) }
+
+func sum(hosts []host, of func(result.Summary) *float64) *float64 {
 	sum := 0.0
-	for _, h := range m.hosts {
+	for _, h := range hosts {
 		x := of(*h.Run)
 		if x == nil {
 			return nil
@@ -301,18 +303,56 @@ func (m merge) validity() result.Validity {
 	return v
 }
 
-// environment adds up the hosts.
+// environment adds up the machines.
 func (m merge) environment() result.Environment {
 	e := m.hosts[0].Run.Environment
 	e.Versions = maps.Clone(e.Versions)
-	for _, h := range m.hosts[1:] {
+	e.HostID, e.Cores, e.Memory = "", 0, 0
+	for _, h := range m.once(cpusOf) {
+		e.Cores += h.Run.Environment.Cores
+	}
+	machines := m.once(machineOf)
+	for _, h := range machines {
 		o := h.Run.Environment
-		e.Cores += o.Cores
 		e.Memory += o.Memory
 		if !strings.Contains(e.CPU, o.CPU) {
 			e.CPU += " and " + o.CPU
 		}
 	}
-	e.CPU = fmt.Sprintf("%d hosts, %s", len(m.hosts), e.CPU)
+	if len(machines) > 1 {
+		e.CPU = fmt.Sprintf("%d hosts, %s", len(machines), e.CPU)
+	}
 	return e
+}
+
+// once returns a host for each id, and all those without one: what hosts share is not to be
+// added up.
+func (m merge) once(idOf func(result.Environment) string) (hosts []host) {
+	seen := map[string]bool{}
+	for _, h := range m.hosts {
+		id := idOf(h.Run.Environment)
+		if id == "" || !seen[id] {
+			hosts = append(hosts, h)
+		}
+		seen[id] = true
+	}
+	return hosts
+}
+
+// networkOf identifies the network interfaces of a host. Like machineOf and cpusOf it is empty
+// if they are unknown.
+func networkOf(e result.Environment) string { return e.HostID }
+
+// machineOf identifies the machine of a host.
+func machineOf(e result.Environment) string {
+	boot, _, _ := strings.Cut(e.HostID, "/")
+	return boot
+}
+
+// cpusOf identifies the CPUs that a host may use.
+func cpusOf(e result.Environment) string {
+	if machine := machineOf(e); machine != "" && e.CPUs.Load != nil {
+		return machine + " " + *e.CPUs.Load
+	}
+	return ""
 }

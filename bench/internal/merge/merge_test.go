@@ -125,6 +125,40 @@ func TestMerge_AddsUpWhatTheHostsDid(t *testing.T) {
 	require.Equal(t, []string{"http://a", "http://b"}, s.Run.Targets)
 }
 
+// Load hosts may be processes, or namespaces with CPUs of their own, of one machine.
+func TestMerge_CountsAMachineOnce(t *testing.T) {
+	t.Parallel()
+	start := resulttest.Began
+	on := func(id, cpus string) string {
+		start = start.Add(time.Millisecond)
+		return hostDir(t, start, per(100, 10), 2000, func(s *result.Summary) {
+			e := &s.Environment
+			e.HostID, e.CPUs.Load, e.Cores, e.Memory, e.CPU = id, &cpus, 2, 1000, "a CPU"
+			s.Resources = result.Resources{LoadCores: resulttest.Ptr(0.5), LoadCoresUsable: resulttest.Ptr(2.0), NetworkBytesPerS: resulttest.Ptr(100.0)}
+		})
+	}
+	for name, tt := range map[string]struct {
+		dirs                   []string
+		cores, memory, network float64
+		cpu                    string
+	}{
+		"the same host":       {[]string{on("boot/net1", "0-1"), on("boot/net1", "0-1")}, 2, 1000, 100, "a CPU"},
+		"hosts of a machine":  {[]string{on("boot/net1", "0-1"), on("boot/net2", "0-1")}, 2, 1000, 200, "a CPU"},
+		"CPUs of their own":   {[]string{on("boot/net1", "0-1"), on("boot/net2", "2-3")}, 4, 1000, 200, "a CPU"},
+		"machines":            {[]string{on("boot/net1", "0-1"), on("other/net1", "0-1")}, 4, 2000, 200, "2 hosts, a CPU"},
+		"nobody knows, older": {[]string{on("", "0-1"), on("", "0-1")}, 4, 2000, 200, "2 hosts, a CPU"},
+	} {
+		s, _, err := runs(t, tt.dirs...)
+		require.NoError(t, err)
+		require.InDelta(t, tt.cores, s.Environment.Cores, 0, name)
+		require.InDelta(t, tt.cores, *s.Resources.LoadCoresUsable, 0, name)
+		require.InDelta(t, 1, *s.Resources.LoadCores, 0, name)
+		require.InDelta(t, tt.memory, s.Environment.Memory, 0, name)
+		require.InDelta(t, tt.network, *s.Resources.NetworkBytesPerS, 0, name)
+		require.Equal(t, tt.cpu, s.Environment.CPU, name)
+	}
+}
+
 func TestMerge_CountsTheStoreOnce(t *testing.T) {
 	t.Parallel()
 	cost := func(store, app, load float64) func(*result.Summary) {

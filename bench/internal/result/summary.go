@@ -162,6 +162,10 @@ type Environment struct {
 	Governor *string           `json:"governor"` // CPU frequency governor; null: unknown
 	Versions map[string]string `json:"versions"` // of libraries and tools
 
+	// HostID is the id of the kernel's boot and, after a slash, that of the network namespace.
+	// Results with the same boot are of one machine. Empty: unknown.
+	HostID string `json:"host_id"`
+
 	CPUQuota    *float64 `json:"cpu_quota"`    // cores that the cgroups of the load generator allow; null: no quota, or unknown
 	MemoryLimit *int64   `json:"memory_limit"` // bytes that they allow; null: no limit, or unknown
 	CPUs        CPUs     `json:"cpus"`
