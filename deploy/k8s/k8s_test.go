@@ -48,7 +48,12 @@ type object struct {
 			TargetPort string `yaml:"targetPort"`
 		}
 		PodSelector selector `yaml:"podSelector"`
-		Ingress     []struct{ Ports []struct{ Port string } }
+		Ingress     []struct {
+			From []struct {
+				Namespaces *selector `yaml:"namespaceSelector"`
+			}
+			Ports []struct{ Port string }
+		}
 		ServiceName string `yaml:"serviceName"`
 		Replicas    int
 		Completions int
@@ -279,6 +284,43 @@ func TestPods_AreRestricted(t *testing.T) {
 				require.True(t, c.Security.ReadOnly, c.Name)
 				require.Equal(t, []string{"ALL"}, c.Security.Capabilities.Drop, c.Name)
 			}
+		}
+	}
+}
+
+func TestStores_AreReachedByTheirOwnAndUsOnly(t *testing.T) {
+	t.Parallel()
+	for dir, operator := range map[string]string{"redis-cluster": "redis-operator", "tidb": "tidb-admin"} {
+		k := load(t, dir)
+		text, err := os.ReadFile(filepath.Join(dir, "kustomization.yaml"))
+		require.NoError(t, err)
+		require.Contains(t, string(text), "--namespace "+operator)
+		policy := k.find(t, "NetworkPolicy", k.Namespace).Spec
+		require.Empty(t, policy.PodSelector.MatchLabels, "all pods")
+		var from []string
+		for _, rule := range policy.Ingress {
+			for _, of := range rule.From {
+				namespace := k.Namespace
+				if of.Namespaces != nil {
+					namespace = of.Namespaces.MatchLabels["kubernetes.io/metadata.name"]
+				}
+				from = append(from, namespace)
+				require.Equal(t, namespace == "sagabench", rule.Ports != nil, "%s: %s", dir, namespace)
+			}
+		}
+		require.Equal(t, []string{k.Namespace, operator, "sagabench"}, from, dir)
+	}
+}
+
+func TestImage_HasNoSecrets(t *testing.T) {
+	t.Parallel()
+	ignored, err := os.ReadFile("../../.gitignore")
+	require.NoError(t, err)
+	left, err := os.ReadFile("../Dockerfile.dockerignore")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(ignored)) {
+		if strings.HasPrefix(line, "/deploy/") {
+			require.Contains(t, string(left), strings.Trim(line, "/\n")+"\n")
 		}
 	}
 }
