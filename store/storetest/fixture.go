@@ -303,7 +303,7 @@ func kind(err error) string {
 	if err == nil {
 		return "nil"
 	}
-	for _, sentinel := range sentinels() {
+	for _, sentinel := range sentinels {
 		if errors.Is(err, sentinel) {
 			return sentinel.Error()
 		}
@@ -311,6 +311,4 @@ func kind(err error) string {
 	return err.Error()
 }
 
-func sentinels() []error {
-	return []error{store.ErrConflict, store.ErrNotFound, store.ErrExists, store.ErrDuplicate, store.ErrInvalid, store.ErrClosed}
-}
+var sentinels = []error{store.ErrConflict, store.ErrNotFound, store.ErrExists, store.ErrDuplicate, store.ErrInvalid, store.ErrClosed}
