@@ -374,6 +374,7 @@ func TestClaimDue_SeveralStores_ShareTheDueSagas(t *testing.T) {
 	}
 }
 
+// A replica of a cluster may be given: it says who the masters are.
 func TestOpen_RefusesAReplica(t *testing.T) {
 	t.Parallel()
 	master := labtest.Start(t, lab.Redis, lab.Config{})
