@@ -60,6 +60,7 @@ func TestBench_OnARedisCluster(t *testing.T) {
 	p := newProgram(t)
 	s := requireCluster(t, p.run("run", replica, "--duration", "500ms", "--warmup", "100ms", "--json"))
 	require.Contains(t, s.Run.Topology, "a Redis Cluster of 3 masters and 3 replicas")
+	require.Equal(t, ", replicas included", s.Run.Store.CostNote())
 
 	server := p.serve(cluster.URLs()[1], "--listen", "127.0.0.1:0")
 	s = requireCluster(t, p.run("load", cluster.URLs()[2], "--target", server.url, "--duration", "500ms", "--warmup", "0s", "--json"))

@@ -166,6 +166,8 @@ func (e evidence) differs(run result.Run, environment result.Environment) string
 		return "numbers of masters"
 	case run.Store.Replicated() != e.store.Replicated():
 		return "numbers of servers: one has a replica"
+	case run.Store.Settings[result.KeyReplicas] != e.store.Settings[result.KeyReplicas]:
+		return "numbers of replicas"
 	case run.Store.Durability != e.store.Durability:
 		return "durability classes"
 	case run.Scenario != e.scenario:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"sagabench/bench/internal/result"
 	"sagabench/internal/format"
 )
 
@@ -105,7 +106,13 @@ func (s sizing) memoryOfRedis(sagas []Line, masters *int) []Line {
 
 // leastUsed is the memory in use from which on the few MB that each server takes for itself do
 // not matter.
-func (e evidence) leastUsed() float64 { return 64 << 20 * float64(max(1, e.store.Masters())) }
+func (e evidence) leastUsed() float64 {
+	servers, _ := strconv.Atoi(e.store.Settings[result.KeyReplicas])
+	if servers += max(1, e.store.Masters()); e.store.Replicated() {
+		servers++
+	}
+	return 64 << 20 * float64(servers)
+}
 
 // resident is how much memory a Redis has taken for each byte it uses, and of how many in
 // use: the most that were measured. It is 0 if that was too little to tell.
@@ -132,9 +139,7 @@ func (s sizing) flows(each float64) []Line {
 	disk := line("written to disk", "bytes/s", "written to disk per saga", " bytes", written)
 	synced := line("store fsyncs", "/s", "fsyncs per saga", "", fsyncs)
 	for _, l := range []*Line{&disk, &synced} {
-		if s.e.store.Replicated() {
-			l.Caveat = both
-		}
+		l.Caveat = s.e.both()
 		if l.Value != nil && s.e.disk != nil {
 			l.Basis += ", on " + s.e.disk.String()
 		}

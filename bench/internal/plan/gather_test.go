@@ -110,10 +110,10 @@ func TestMake_SaysWhatMemoryARedisNeeds(t *testing.T) {
 	require.Contains(t, children.Basis, "CPU of children per saga")
 	require.GreaterOrEqual(t, *children.Value, 0.0)
 
-	c.Run.Store.Settings["masters"] = "5"
+	c.Run.Store.Settings["masters"], c.Run.Store.Settings[result.KeyReplicas] = "3", "2"
 	p, _, err = plan.Make(modest, of(c))
 	require.NoError(t, err)
-	require.Contains(t, line(t, p.Lines, "resident memory of the store").Basis, "was not measured with 320 MiB in use or more", "each master takes a few MB for itself")
+	require.Contains(t, line(t, p.Lines, "resident memory of the store").Basis, "was not measured with 320 MiB in use or more", "each of five servers takes a few MB for itself")
 
 	p, validity, err = plan.Make(modest, of(sql()))
 	require.NoError(t, err)

@@ -220,6 +220,16 @@ func TestMake_SizesAClusterFromACluster(t *testing.T) {
 		require.Equal(t, says == "", caveat == "", caveat)
 	}
 
+	replicated := onCluster()
+	replicated.Run.ID, replicated.Run.Store.Settings[result.KeyReplicas] = "replicated", "3"
+	p, _, err = plan.Make(modest, of(replicated))
+	require.NoError(t, err)
+	for _, what := range []string{"store CPU", "store children", "written to disk"} {
+		require.Equal(t, "masters and replicas together", line(t, p.Lines, what).Caveat)
+	}
+	_, _, err = plan.Make(modest, append(of(onCluster()), of(replicated)...))
+	require.ErrorContains(t, err, "different numbers of replicas")
+
 	one := searched()
 	one.Run.ID = "one"
 	_, _, err = plan.Make(modest, append(of(onCluster()), of(one)...))

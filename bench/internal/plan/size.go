@@ -6,6 +6,7 @@ import (
 	"sort"
 	"time"
 
+	"sagabench/bench/internal/result"
 	"sagabench/internal/format"
 )
 
@@ -147,7 +148,7 @@ func (s sizing) nodes() group {
 	children := s.e.at(s.peak, "CPU of children per saga", " µs", childCPU).line("store children", "cores busy", s.peak/perCore)
 	own := used
 	if s.e.store.Replicated() {
-		nodes.Unit, used.Caveat, children.Caveat = "primary with a replica like it", both, both
+		nodes.Unit, used.Caveat, children.Caveat = "primary with a replica like it", s.e.both(), s.e.both()
 		if f := s.e.at(s.peak, "CPU of the primary per saga", " µs", primaryCPU); f.known {
 			own = f.line("", "", s.peak/perCore)
 		}
@@ -163,8 +164,16 @@ func (s sizing) nodes() group {
 	return g
 }
 
-// both qualifies the figures of a server with a replica that are sums.
-const both = "primary and replica together"
+// both qualifies the figures of a store with replicas that are sums. It is empty without one.
+func (e evidence) both() string {
+	switch {
+	case e.store.Replicated():
+		return "primary and replica together"
+	case e.store.Settings[result.KeyReplicas] != "":
+		return "masters and replicas together"
+	}
+	return ""
+}
 
 const measureCluster = "a Redis Cluster may carry more: measure one (bench capacity redis --start --nodes 3, or with its URL)"
 
@@ -190,10 +199,11 @@ func (s sizing) masters() group {
 	g := group{name: "store nodes", n: &n, each: s.peak * float64(together) / value}
 	g.full = s.held.rate / g.each
 	at := func(name string, of measure) figure { return s.e.at(g.each, name, " µs", of) }
+	children := at("CPU of children per saga", childCPU).line("store children", "cores busy", s.peak/perCore)
+	used := at("store CPU per saga", storeCPU).line("store CPU", "cores busy", s.peak/perCore)
+	children.Caveat, used.Caveat = s.e.both(), s.e.both()
 	g.lines = []Line{
-		l, s.commands(g.each).line("store main thread", "of the busiest master's one core", g.each/perCore),
-		at("CPU of children per saga", childCPU).line("store children", "cores busy", s.peak/perCore),
-		at("store CPU per saga", storeCPU).line("store CPU", "cores busy", s.peak/perCore),
+		l, s.commands(g.each).line("store main thread", "of the busiest master's one core", g.each/perCore), children, used,
 	}
 	return g
 }

@@ -91,13 +91,20 @@ func (s Store) Masters() int {
 // without one.
 const KeyReplica = "replica"
 
-// CostNote returns ", replica included" if the costs of the store are those of its server and
-// a replica.
+// KeyReplicas is the key in Store.Settings of the number of replicas of a Redis Cluster. It is
+// absent without any.
+const KeyReplicas = "replicas"
+
+// CostNote returns ", replica included" or ", replicas included" if they are in the costs of the
+// store.
 func (s Store) CostNote() string {
-	if !s.Replicated() {
-		return ""
+	switch {
+	case s.Replicated():
+		return ", replica included"
+	case s.Settings[KeyReplicas] != "":
+		return ", replicas included"
 	}
-	return ", replica included"
+	return ""
 }
 
 // Replicated reports whether the costs of the store are those of its server and a replica.

@@ -77,6 +77,8 @@ type site struct {
 	targets    []string     // see result.Run
 	preloaded  int64        // sagas that start puts into the store
 	retentionS *float64     // see result.Store
+
+	clusterReplicas int // of a Redis Cluster
 }
 
 // endpoint is where a server takes load and serves its metrics.
@@ -158,6 +160,7 @@ func (s *site) add(c backend.Cluster) {
 		return
 	}
 	s.topology += "; the store is " + c.String()
+	s.clusterReplicas = len(c.Replicas)
 	if !s.sharedHost && c.Local() {
 		s.topology += ", with nodes on this machine"
 		s.sharedHost = true

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"strconv"
 
 	"sagabench/bench/internal/audit"
 	"sagabench/bench/internal/backend"
@@ -31,17 +32,17 @@ func (s *Session) inspectStore(ctx context.Context) (err error) {
 	}
 	defer st.Close()
 	defer func() { err = errors.Join(err, s.drop(ctx, st)) }()
+	cluster, err := backend.ClusterOf(ctx, s.storeServer())
+	if err != nil {
+		return err
+	}
+	s.site.add(cluster)
 	if s.before, err = s.settings(ctx, st); err != nil {
 		return err
 	}
 	if p, ok := st.(store.Partitioned); ok {
 		s.partitions = p.Partitions()
 	}
-	cluster, err := backend.ClusterOf(ctx, s.storeServer())
-	if err != nil {
-		return err
-	}
-	s.site.add(cluster)
 	if has := s.before.Durability; s.cfg.Durability != "" && has.String() != s.cfg.Durability {
 		return fmt.Errorf("durability: the store has %s (%s), not %s: check its other settings: %v", has, has.Meaning(), s.cfg.Durability, s.before.Values)
 	}
@@ -51,6 +52,9 @@ func (s *Session) inspectStore(ctx context.Context) (err error) {
 // settings returns those of the store's engine, with the file system of its files.
 func (s *Session) settings(ctx context.Context, st store.Store) (store.Settings, error) {
 	settings, err := st.Settings(ctx)
+	if err == nil && s.site.clusterReplicas > 0 {
+		settings.Values[result.KeyReplicas] = strconv.Itoa(s.site.clusterReplicas)
+	}
 	if err != nil || s.site.storeDir == "" {
 		return settings, err
 	}
