@@ -72,6 +72,12 @@ func TestStore_AMasterIsCutOff_ItsReplicaTakesOver(t *testing.T) {
 		require.NotEqual(t, old.address, nodes.owner(slot).address, "although a replica on its side says so")
 	}
 
+	cfg := apps[0].s.cfg
+	cfg.URL = cutOff.URL()
+	restarted := open(t, cfg)
+	defer restarted.Close()
+	require.Equal(t, nodes.owner(slot).address, restarted.nodes.owner(slot).address)
+
 	require.NoError(t, cluster.Reconnect(t.Context()))
 	require.NoError(t, cluster.WaitReady(t.Context()))
 	for _, a := range apps {

@@ -111,6 +111,10 @@ func (s *Store) prepare(ctx context.Context) error {
 	}
 	all := s.nodes.all()
 	answered, err := s.loadAllScripts(ctx, all)
+	if err == nil && s.leaveCutOff(ctx, answered) {
+		all = s.nodes.all()
+		answered, err = s.loadAllScripts(ctx, all)
+	}
 	if err != nil {
 		return err
 	}
@@ -130,6 +134,18 @@ func (s *Store) prepare(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// leaveCutOff reports whether one of the servers of a cluster is cut off from the others. It
+// still takes itself for a master, so leaveCutOff asks the others who holds the slots.
+func (s *Store) leaveCutOff(ctx context.Context, servers []*node) bool {
+	for _, server := range servers {
+		if err := server.StrLen(ctx, s.layoutKey()).Err(); redis.IsClusterDownError(err) { // others answer, or redirect
+			_ = s.nodes.refresh(ctx, server) // if all are down, the next call says so
+			return true
+		}
+	}
+	return false
 }
 
 // layout is the format of the key that records how a prefix is laid out. Version 1 had
