@@ -120,7 +120,11 @@ func (j *judgement) complete() {
 func (j *judgement) outcomes() {
 	c := j.s.Check
 	for _, v := range c.Violations() {
-		j.refuse("the audit found %s of %s acknowledged sagas %s", format.Count(*v.N), format.Count(c.Acknowledged), v.Name)
+		text := fmt.Sprintf("the audit found %s of %s acknowledged sagas %s", format.Count(*v.N), format.Count(c.Acknowledged), v.Name)
+		if store := j.s.Run.Store; v.N == c.Lost && store.Masters() > 0 && store.Durability != "D4" {
+			text += "; a replica that takes over lacks what had not reached it, unless redis.replicas is 1 or more"
+		}
+		j.refuse("%s", text)
 	}
 	for _, finding := range j.e.Findings {
 		j.refuse("the audit found: %s", finding)

@@ -94,6 +94,12 @@ func TestJudge_SaysEachFaultWithItsNumbers(t *testing.T) {
 			func(s *result.Summary, _ *Evidence) { s.Check.Lost = resulttest.Ptr[int64](3) }, because,
 			"the audit found 3 of 134,900 acknowledged sagas lost",
 		},
+		"lost by a cluster": {
+			func(s *result.Summary, _ *Evidence) {
+				s.Check.Lost, s.Run.Store.Settings = resulttest.Ptr[int64](3), map[string]string{"masters": "3"}
+			}, because,
+			"the audit found 3 of 134,900 acknowledged sagas lost; a replica that takes over lacks what had not reached it, unless redis.replicas is 1 or more",
+		},
 		"both outcomes": {
 			func(s *result.Summary, _ *Evidence) { s.Check.BothOutcomes = resulttest.Ptr[int64](1) }, because,
 			"the audit found 1 of 134,900 acknowledged sagas with both outcomes",
