@@ -102,32 +102,23 @@ func TestStore(t *testing.T) {
 	}
 }
 
+// It lists often, which reads the keys of all other tests, so it has a cluster of its own.
 func TestStore_Cluster(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, clusterHarness(shared.Cluster(t)))
-}
-
-// It lists often, which reads the keys of all other tests, so it has servers of its own.
-func TestStore_Model(t *testing.T) {
-	t.Parallel()
-	t.Run("server", func(t *testing.T) {
-		t.Parallel()
-		storetest.RunModel(t, harness(labtest.Start(t, lab.Redis, lab.Config{})))
-	})
-	t.Run("cluster", func(t *testing.T) {
-		t.Parallel()
-		storetest.RunModel(t, clusterHarness(labtest.StartCluster(t, redisnodes.ClusterConfig{Masters: 3})))
-	})
-}
-
-func clusterHarness(cluster *redisnodes.Cluster) storetest.Harness {
+	cluster := labtest.StartCluster(t, redisnodes.ClusterConfig{Masters: 3})
 	h := harness(cluster.Nodes()[1])
 	h.Open = func(t testing.TB, opts storetest.Options) store.Store {
 		cfg := clusterConfig(cluster)
 		cfg.Retention, cfg.Shards = opts.Retention, 6
 		return open(t, cfg)
 	}
-	return h
+	storetest.Run(t, h)
+	storetest.RunModel(t, h)
+}
+
+func TestStore_Model(t *testing.T) {
+	t.Parallel()
+	storetest.RunModel(t, harness(labtest.Start(t, lab.Redis, lab.Config{})))
 }
 
 func BenchmarkStore(b *testing.B) {
