@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
@@ -37,7 +36,7 @@ func Files(into string, dirs ...string) error {
 
 func appendAll(w io.Writer, name string, dirs []string) error {
 	for _, dir := range dirs {
-		f, err := os.Open(filepath.Join(dir, name))
+		f, err := result.OpenFile(dir, name)
 		if err != nil {
 			return err
 		}
@@ -52,7 +51,7 @@ func appendAll(w io.Writer, name string, dirs []string) error {
 func mergeResults(w io.Writer, dirs []string) error {
 	encode := vegeta.NewEncoder(w)
 	for _, dir := range dirs {
-		f, err := os.Open(filepath.Join(dir, result.FileResults))
+		f, err := result.OpenFile(dir, result.FileResults)
 		if err != nil {
 			return err
 		}

@@ -29,6 +29,32 @@ func Create(dir, name string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 }
 
+// OpenFile opens a file of a result. Results come from other hosts, too: what is no file, as a link to
+// a device, could be read for ever.
+func OpenFile(dir, name string) (*os.File, error) {
+	path := filepath.Join(dir, name)
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
+	}
+	return os.Open(path)
+}
+
+// maxSummaryBytes limits summary.json, which is read whole. A search of hours has a few MiB.
+const maxSummaryBytes = 256 << 20
+
+// readFile reads summary.json.
+func readFile(dir string) ([]byte, error) {
+	f, err := OpenFile(dir, FileSummary)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > maxSummaryBytes {
+		return nil, fmt.Errorf("%s has %d bytes, must be at most %d", f.Name(), info.Size(), maxSummaryBytes)
+	}
+	return io.ReadAll(f)
+}
+
 // MakeDir makes the directory of a result. It returns an error if it is not empty.
 func MakeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -167,7 +193,7 @@ func fillEmpty(v reflect.Value) {
 
 // ReadRecording reads latency.hlog of a result directory.
 func ReadRecording(dir string) (Recording, error) {
-	f, err := os.Open(filepath.Join(dir, FileHistogramLog))
+	f, err := OpenFile(dir, FileHistogramLog)
 	if err != nil {
 		return Recording{}, fmt.Errorf("open the histogram log: %w", err)
 	}

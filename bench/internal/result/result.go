@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 )
@@ -70,7 +69,7 @@ type summaryFile struct {
 // does not know the schema.
 func readSummary(dir string) (f summaryFile, err error) {
 	f.path = filepath.Join(dir, FileSummary)
-	if f.text, err = os.ReadFile(f.path); errors.Is(err, fs.ErrNotExist) {
+	if f.text, err = readFile(dir); errors.Is(err, fs.ErrNotExist) {
 		return f, fmt.Errorf("%s: %w: %w", dir, ErrNoResult, err)
 	} else if err != nil {
 		return f, fmt.Errorf("read the result: %w", err)

@@ -137,6 +137,21 @@ func TestReadResult_SaysWhatIsNone(t *testing.T) {
 	}
 }
 
+// A result may come from another host.
+func TestReadResult_RefusesWhatNeverEnds(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, result.FileSummary)
+	require.NoError(t, os.Symlink(os.DevNull, path))
+	_, err := result.ReadResult(dir)
+	require.ErrorContains(t, err, path+": not a regular file")
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	require.NoError(t, os.Truncate(path, 1<<40)) // without blocks
+	_, err = result.ReadResult(dir)
+	require.ErrorContains(t, err, "must be at most")
+}
+
 func TestClaimDir_OneRunOnly(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "new")
