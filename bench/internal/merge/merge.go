@@ -294,13 +294,28 @@ func higher[T cmp.Ordered](a, b *T) *T {
 func (m merge) validity() result.Validity {
 	v := result.Validity{Valid: true}
 	for _, h := range m.hosts {
-		v.Include(h.Dir, h.Run.Validity)
+		of := h.Run.Validity
+		if m.explained() {
+			of.Warnings = slices.DeleteFunc(slices.Clone(of.Warnings), func(w string) bool { return strings.HasPrefix(w, result.CountsDiffer) })
+		}
+		v.Include(h.Dir, of)
 		if share := m.commonShare(h); share < 1-maxUncoveredShare {
 			v.Warnings = append(v.Warnings, fmt.Sprintf("%s: all hosts were measuring for %s s of its %s s (%s); its latencies are of all its time",
 				h.Dir, format.Number(m.common.length().Seconds()), format.Number(h.measured.length().Seconds()), format.Percent(share)))
 		}
 	}
 	return v
+}
+
+// explained reports whether the sagas in the store that one host knows nothing of are those of
+// the others.
+func (m merge) explained() bool {
+	var errors int64
+	for _, h := range m.hosts {
+		errors += h.Run.Load.Errors
+	}
+	c := m.check()
+	return c.Terminal != nil && c.Unfinished != nil && c.Explains(*c.Terminal+*c.Unfinished, errors)
 }
 
 // environment adds up the machines.

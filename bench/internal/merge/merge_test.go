@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -123,6 +124,27 @@ func TestMerge_AddsUpWhatTheHostsDid(t *testing.T) {
 	require.Equal(t, "bench load --target http://a,http://b --in-flight 64 # on 2 hosts at once", s.Run.Command)
 	require.Equal(t, 2, s.Run.AppHosts, "both drove the same two")
 	require.Equal(t, []string{"http://a", "http://b"}, s.Run.Targets)
+}
+
+// Each host takes the sagas of the others for those of a stranger.
+func TestMerge_KnowsWhoseSagasTheStoreHas(t *testing.T) {
+	t.Parallel()
+	differ := result.CountsDiffer + "the store counts more"
+	for stored, want := range map[int64]bool{2 * 134_900: false, 3 * 134_900: true} {
+		start := resulttest.Began
+		host := func() string {
+			start = start.Add(time.Millisecond)
+			return hostDir(t, start, per(100, 10), 2000, func(s *result.Summary) {
+				s.Check.Terminal, s.Check.Unfinished = &stored, resulttest.Ptr[int64](0)
+				s.Validity.Warnings = []string{differ, "late"}
+			})
+		}
+		a := host()
+		s, _, err := runs(t, a, host())
+		require.NoError(t, err)
+		require.Contains(t, s.Validity.Warnings, a+": late")
+		require.Equal(t, want, slices.Contains(s.Validity.Warnings, a+": "+differ))
+	}
 }
 
 // Load hosts may be processes, or namespaces with CPUs of their own, of one machine.

@@ -20,6 +20,18 @@ type Check struct {
 	LostWrites int64 `json:"lost_writes,omitempty"`
 }
 
+// CountsDiffer begins the warning about a store that has more sagas than Explains allows.
+const CountsDiffer = "counts differ: "
+
+// countShare is of the answers. As many sagas more in the store are no other client's.
+const countShare = 0.001
+
+// Explains reports whether the store may have so many sagas after the answers that clients
+// received and these errors. A failed request may have left a saga.
+func (c Check) Explains(stored, errors int64) bool {
+	return float64(stored-c.Acknowledged-errors) <= countShare*float64(c.Acknowledged)
+}
+
 // Count is one of the counts of an audit. N is nil if the store was not audited.
 type Count struct {
 	Name      string

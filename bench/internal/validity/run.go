@@ -54,7 +54,6 @@ const (
 	debtShare        = 0.10  // of the bytes written, put off until after the measurement
 	omissionShare    = 0.10  // between the p99 from the due time and that from the send
 	omissionLeastMS  = 2.0   // smaller differences between them are no warning
-	countShare       = 0.001 // between the store's count of sagas and the clients'
 )
 
 // Judge decides whether a run is valid, and what is to be known before it is used.
@@ -167,8 +166,7 @@ func (j *judgement) errors() {
 	}
 }
 
-// counted compares the answers of clients with the store's own count. A failed request may
-// have left a saga.
+// counted compares the answers of clients with the store's own count.
 func (j *judgement) counted() {
 	if n := j.e.Leftovers; n != nil && *n > 0 {
 		j.warn("leftovers: the store held %s before the run", format.Plural(*n, "saga"))
@@ -180,8 +178,8 @@ func (j *judgement) counted() {
 	switch {
 	case stored+j.s.Check.Expired < answered:
 		j.refuse("clients got answers for %s, the store counts %s", format.Plural(answered, "saga"), format.Count(stored))
-	case float64(stored-answered-j.s.Load.Errors) > countShare*float64(answered):
-		j.warn("counts differ: the store counts %s, clients got answers for %s and %s: another client uses the store, or requests of the warm-up failed",
+	case !j.s.Check.Explains(stored, j.s.Load.Errors):
+		j.warn(result.CountsDiffer+"the store counts %s, clients got answers for %s and %s: another client uses the store, or requests of the warm-up failed",
 			format.Plural(stored, "saga"), format.Count(answered), format.Plural(j.s.Load.Errors, "error"))
 	}
 }
