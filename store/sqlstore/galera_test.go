@@ -203,7 +203,7 @@ func TestApply_OnThreeNodes_LosesNoUpdate(t *testing.T) {
 func TestOpen_OnAllNodesAtOnce_MakesOneSchema(t *testing.T) {
 	t.Parallel()
 	cluster := sharedGalera(t)
-	for range 5 {
+	for range 2 {
 		cfg := configOf(cluster.Nodes()[0])
 		var opening sync.WaitGroup
 		stores := make([]*Store, 2*len(cluster.Nodes()))

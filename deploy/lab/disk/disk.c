@@ -101,8 +101,8 @@ static void lock(int log, int how) {
 
 static struct header read_header(int log) {
 	struct header h;
-	if (pread(log, &h, sizeof h, 0) != sizeof h)
-		h.synced = h.end = sizeof h; /* the log is new */
+	if (pread(log, &h, sizeof h, 0) != sizeof h || h.end == 0)
+		h.synced = h.end = sizeof h; /* the log is new, or whoever made it was killed before it wrote this */
 	return h;
 }
 
