@@ -111,7 +111,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	}
 	all := s.nodes.all()
 	answered, err := s.loadAllScripts(ctx, all)
-	if err == nil && s.leaveCutOff(ctx, answered) {
+	if err == nil && s.nodes.only == nil && s.leaveCutOff(ctx, answered) {
 		all = s.nodes.all()
 		answered, err = s.loadAllScripts(ctx, all)
 	}
